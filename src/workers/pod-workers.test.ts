@@ -180,7 +180,7 @@ test('only shortens the grace period after an eviction and two deletions, and us
   assert.equal((await node.next('terminating')).graceSeconds, 10);
   const kill = { graceOverrideSeconds: 25, statusFn: preempted };
   node.workers.updatePod({ updateType: 'kill', pod: podOf({ deletionGraceSeconds: 10 }), kill });
-  await node.fail('terminating', new Error('not yet'));
+  await node.fail('terminating', new Error('the pod has not stopped yet'));
   const last = await node.next('terminating');
   assert.deepEqual([last.graceSeconds, last.statusFn], [10, preempted]);
   assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), true);
@@ -476,7 +476,7 @@ test('does not reuse the observation made by a sync if the sync acts afterwards,
   assert.ok((node.asked[4]?.stamp ?? 0) > (node.asked[3]?.stamp ?? 0));
 });
 
-test('requests no relist after a sync without actions, but after every transition', async () => {
+test('requests no relist after a sync without actions, and one after every transition', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   assert.equal(node.relists.length, 0);

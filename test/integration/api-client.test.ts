@@ -254,7 +254,8 @@ describe('API client over TLS', () => {
     await client.get(web, {}, never());
     await client.get(web, {}, never());
     await client.get(web, {}, never());
-    // The first credential expired an hour ago, the second expires in an hour.
+    // The credential of the first run expired an hour ago; that of the second run expires in an
+    // hour.
     assert.deepEqual(observed, [
       ['Bearer token-1', 'from-plugin'],
       ['Bearer token-2', 'from-plugin'],
@@ -301,7 +302,7 @@ console.log(JSON.stringify({
 }));
 `;
 
-describe('failing API server', () => {
+describe('API client with a failing API server', () => {
   test('retries a request after the delay of Retry-After', async () => {
     let requestCount = 0;
     await using server = await serve((_request, response) => {
@@ -451,11 +452,11 @@ describe('failing API server', () => {
       for await (const _event of client.watch({ ...web, timeoutSeconds: 1, begin: 'at-version' }, signal));
     }
     assert.equal(getEventListeners(signal, 'abort').length, 0);
-    // The additional connection probes for HTTP/2.
+    // One more connection was opened to probe for HTTP/2.
     assert.equal(server.connections, 2);
   });
 
-  test('finishes a request in flight when certificates change, and then closes its connection', async () => {
+  test('finishes a request in flight when the client certificate changes, and then closes its connection', async () => {
     let answer: (() => void) | undefined;
     await using server = await serve((_request, response) => {
       answer = () => respondJson(response, pod);
@@ -470,7 +471,8 @@ describe('failing API server', () => {
     using client = clientFor(await config(server.url, { user }));
     const call = client.get(web, {}, never());
     await until(() => answer !== undefined);
-    // Half replaced: the certificate does not match the key, so it is not loaded.
+    // The certificate file is replaced before the key file, so they do not match and are not
+    // loaded.
     await writeFile(pem, second.cert + first.key);
     client.reload();
     await until(() => client.records.toArray().some(({ message }) => message.includes('the certificates')));
@@ -518,8 +520,8 @@ describe('failing API server', () => {
   });
 });
 
-describe('missing credential files', () => {
-  test('fails requests with the name of the file until it exists', async () => {
+describe('API client with missing credential files', () => {
+  test('fails requests with the name of the missing file until it exists', async () => {
     await using server = await serve((_request, response) => respondJson(response, pod));
     const late = join(authority.directory, 'late-ca.crt');
     using client = clientFor(await config(server.url, { cluster: { 'certificate-authority': late } }));

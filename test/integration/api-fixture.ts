@@ -29,9 +29,9 @@ export interface Issued {
 
 export interface IssueOptions {
   readonly subject: string;
-  /** In the format of `openssl`, such as `IP:127.0.0.1,DNS:localhost`. */
+  /** The subject alternative names in openssl's format, such as `IP:127.0.0.1,DNS:localhost`. */
   readonly names?: string;
-  /** In the format of `openssl ca`: YYYYMMDDHHMMSSZ. */
+  /** The end of the validity in the format of `openssl ca`: YYYYMMDDHHMMSSZ. */
   readonly until?: string;
 }
 
@@ -177,12 +177,12 @@ export class TestServer implements AsyncDisposable {
 
 export interface WrittenKubeconfig {
   readonly server: string;
-  /** Fields of the cluster entry besides the server. */
+  /** Fields of the kubeconfig's cluster entry besides the server. */
   readonly cluster?: Readonly<Record<string, unknown>>;
   readonly user?: Readonly<Record<string, unknown>>;
 }
 
-/** JSON is valid YAML, so a kubeconfig may be JSON. */
+/** Writes a kubeconfig as JSON, which is valid YAML. */
 export async function writeKubeconfig(
   path: string,
   { server, cluster, user }: WrittenKubeconfig,
@@ -228,7 +228,7 @@ export async function until(condition: () => boolean): Promise<void> {
   await eventually(String(condition), async () => condition() || undefined, 60_000);
 }
 
-/** The real clock with a count of its pending timers. */
+/** Creates a real clock that counts its pending timers. */
 export function countingClock(): { readonly clock: Clock; readonly waiting: () => number } {
   const real = realClock();
   const timers = new Set<Timer>();

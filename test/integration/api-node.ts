@@ -19,9 +19,9 @@ import { ProcessGate } from '../simulation/process-gate.ts';
 
 const clock = realClock();
 
-/** Exits immediately on SIGTERM. */
+/** A script that exits immediately on SIGTERM. */
 export const runsUntilSigterm = 'trap "exit 0" TERM; while true; do sleep 0.05; done';
-/** Ignores SIGTERM, so it must be killed. */
+/** A script that ignores SIGTERM, so the container must be killed. */
 export const ignoresSigterm = 'trap "" TERM; while true; do sleep 0.05; done';
 
 export type ContainerSketch = Partial<Container> & { readonly script?: string };
@@ -36,11 +36,11 @@ type ContainerEnd = NonNullable<NonNullable<ContainerStatus['state']>['terminate
 
 export interface ApiNodeOptions extends Pick<PrivateRuntimeOptions, 'folder' | 'countsEverySeconds'> {
   readonly settings?: Partial<KubeletSettings>;
-  /** Replaces the capacity of the machine. */
+  /** Replaces the capacity that the kubelet reads from the machine. */
   readonly machine?:
     | Partial<KubeletDeps['machine']>
     | ((runtime: PrivateRuntime) => Partial<KubeletDeps['machine']>);
-  /** Replaces what the runtime returns to each kubelet. */
+  /** Replaces CRI calls of each kubelet. */
   readonly criOverrides?: (cri: CriClient) => Partial<CriClient>;
 }
 
@@ -83,7 +83,7 @@ export class ApiNode implements AsyncDisposable {
     return this.#node;
   }
 
-  /** Stops the kubelet as kill -9 does: work in flight is not completed. */
+  /** Stops the kubelet like `kill -9`: work in flight is not completed. */
   crash(): void {
     this.#gate?.die();
   }
@@ -175,7 +175,9 @@ export class ApiNode implements AsyncDisposable {
     });
   }
 
-  /** How the container exited, whether or not it is restarted. */
+  /**
+   * Waits until the container has exited, even if it is restarted; returns its termination state.
+   */
   exited(name: string, container = 'main', restarts = 0): Promise<ContainerEnd> {
     return this.until(`${container} of ${name} to exit`, name, () => {
       const status = this.container(name, container);
@@ -184,7 +186,7 @@ export class ApiNode implements AsyncDisposable {
     });
   }
 
-  /** All containers of the pod have exited after the pod was deleted. */
+  /** Waits until the pod was deleted and all its containers have exited. */
   async terminated(name: string): Promise<void> {
     const { uid } = this.#desired(name).metadata;
     await this.until(`${name} to be deleted`, name, () =>
@@ -192,7 +194,7 @@ export class ApiNode implements AsyncDisposable {
     );
   }
 
-  /** The recorded events, each as its reason and message. */
+  /** Returns the recorded events of the pod, each as its reason and message. */
   events(name: string): readonly string[] {
     const { uid } = this.#desired(name).metadata;
     const stories = this.inner.kubelet.state.flights.all().filter((story) => story.uid === uid);
@@ -201,7 +203,9 @@ export class ApiNode implements AsyncDisposable {
     );
   }
 
-  /** The lines of a file that the containers of the pod write into /shared, which outlives them. */
+  /**
+   * Reads the lines of a file that the pod's containers write into /shared, which outlives them.
+   */
   async lines(name: string, file = 'told'): Promise<readonly string[]> {
     const text = await readFile(this.inner.path('shared', name, file), 'utf8').catch(() => '');
     return text.split('\n').filter((line) => line !== '');
@@ -225,13 +229,13 @@ export class ApiNode implements AsyncDisposable {
     return pod;
   }
 
-  /** Stops everything by which the kubelet reaches the machine. */
+  /** Wraps the dependencies so that all of the kubelet's access to the machine can be stopped. */
   #gated(deps: KubeletDeps, { containerd: { layout } }: PrivateRuntime): KubeletDeps {
     const transport = wireTransport({ endpoint: `unix://${layout.socket}`, clock, random: systemRandom() });
     const { manifests, files, cgroups, stats } = deps.machine;
     const gate = new ProcessGate(() => {
       transport.close();
-      // A worker thread keeps the process alive until it is terminated.
+      // The worker thread of the disk walk keeps the process alive until it is terminated.
       stats?.directories[Symbol.dispose]?.();
     });
     this.#gate = gate;

@@ -34,7 +34,7 @@ after(() => authority[Symbol.asyncDispose]());
 
 type Answers = Set<ServerResponse>;
 
-/** A server whose watches stay open until the test ends them. */
+/** Starts a server whose watches stay open until the test ends them. */
 function serve(responses: Answers, other?: (request: IncomingMessage, response: ServerResponse) => void) {
   const options = { cert: serving.cert, key: serving.key, http2: 'offered' } as const;
   return TestServer.start(options, (request, response) => {
@@ -53,7 +53,7 @@ function config(server: TestServer): Promise<string> {
 
 type Client = ReturnType<typeof clientFor>;
 
-/** A watch whose first event was received. */
+/** Starts a watch and waits for its first event. */
 async function watching(client: Client, signal = never()) {
   const events = client.watch(pods, signal)[Symbol.asyncIterator]();
   assert.deepEqual((await events.next()).value, { type: 'ADDED', object: pod });
@@ -64,7 +64,7 @@ function watchingMany(client: Client, count: number) {
   return Promise.all(Array.from({ length: count }, () => watching(client)));
 }
 
-describe('watches over HTTP/2', () => {
+describe('API watches over HTTP/2', () => {
   test('share connections with a hundred streams each and leave HTTP/1.1 connections to requests', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
@@ -99,7 +99,7 @@ describe('watches over HTTP/2', () => {
     assert.equal(server.connections, 1);
   });
 
-  test('end with their connection and start again on another', async () => {
+  test('end when their connection breaks, and resume on another one', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));
@@ -137,7 +137,7 @@ describe('watches over HTTP/2', () => {
       watching(client),
       (error) => error instanceof KubelingError && error.code === 'API_GONE',
     );
-    // A read-only request is retried when its connection breaks.
+    // A read-only request may be retried when its connection breaks.
     await watching(client);
     assert.equal(says.length, 0);
   });
@@ -156,7 +156,7 @@ describe('watches over HTTP/2', () => {
     await read.return?.();
   });
 
-  test('end when unresponsive after connections are marked doubtful, and their connection is not reused', async () => {
+  test('end without a response after connections were marked doubtful, and their connection is not reused', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));
@@ -221,7 +221,7 @@ describe('watches over HTTP/2', () => {
   });
 });
 
-/** GOAWAY may take a moment to arrive. */
+/** The GOAWAY frame may take a moment to arrive. */
 async function eventuallyNewConnection(client: Client, server: TestServer): Promise<void> {
   for (let each = 0; each < 100 && server.connections < 2; each++) {
     await watching(client);

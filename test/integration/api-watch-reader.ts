@@ -1,6 +1,6 @@
 /**
- * Reads a watch to its end in a separate process and reports the heap growth over the last 100,000
- * events.
+ * Consumes a watch to its end in a separate process and reports the heap growth over the last
+ * 100,000 events.
  */
 
 import { apiResources } from '../../src/api/index.ts';
@@ -16,7 +16,7 @@ let before = 0;
 let after = 0;
 
 function heapNow(): number {
-  // The first collection finds dead objects, the second one frees them.
+  // The first garbage collection finds dead objects, the second one frees them.
   globalThis.gc?.();
   globalThis.gc?.();
   return process.memoryUsage().heapUsed + process.memoryUsage().external;

@@ -55,7 +55,7 @@ function isCode(code: string) {
   };
 }
 
-describe('watches over TLS', () => {
+describe('API watches over TLS', () => {
   test('delivers events one by one for any chunking and reuses the connection when the server ends the watch', async () => {
     const requests: (string | undefined)[] = [];
     const text = event('ADDED', { ...pod, note: 'grün €😀' }) + event('DELETED', pod);
@@ -180,7 +180,7 @@ describe('watches over TLS', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('ends an unresponsive watch, as if the server had ended it, when connections are marked doubtful', async () => {
+  test('ends an unresponsive watch when connections are marked doubtful, as if the server had ended it', async () => {
     const responses: ServerResponse[] = [];
     await using server = await serve((_request, response) => {
       responses.push(response.writeHead(200));
@@ -205,7 +205,7 @@ describe('watches over TLS', () => {
     await until(() => server.sockets.size === 0);
   });
 
-  test('notifies waiters for an unreachable server on the first response to any request', async () => {
+  test('notifies callers that wait for an unreachable server on the first response to any request', async () => {
     let status = 503;
     await using server = await serve((_request, response) => respondJson(response, pod, status));
     const clock = new VirtualClock();
@@ -250,7 +250,7 @@ describe('watches over TLS', () => {
     controller.abort(new KubelingError('CANCELLED', 'enough'));
   });
 
-  test('leaves no resources behind when the server connects and disconnects repeatedly', {
+  test('leaves no resources behind when the server repeatedly closes connections', {
     timeout: 300_000,
   }, async () => {
     let held = 0;
@@ -283,7 +283,7 @@ describe('watches over TLS', () => {
     await until(() => server.sockets.size === 0);
   });
 
-  test('does not grow the heap over a hundred thousand events', { timeout: 120_000 }, async () => {
+  test('does not grow the heap over a hundred thousand watch events', { timeout: 120_000 }, async () => {
     const line = event('MODIFIED', { metadata: { name: 'web', labels: { filler: 'y'.repeat(300) } } });
     const batch = line.repeat(500);
     await using server = await serve((_request, response) => {
@@ -309,7 +309,7 @@ describe('watches over TLS', () => {
   });
 });
 
-/** A proxy that supports only CONNECT. */
+/** Starts an HTTP proxy that supports only CONNECT. */
 async function startProxy(): Promise<{ server: Server; asked: string[]; url: string }> {
   const requests: string[] = [];
   const server = createServer();
@@ -328,7 +328,7 @@ async function startProxy(): Promise<{ server: Server; asked: string[]; url: str
   return { server, asked: requests, url: `127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-describe('proxies', () => {
+describe('API client with a proxy', () => {
   test('tunnels TLS through the proxy of the kubeconfig or the environment', async () => {
     await using server = await serve((_request, response) => respondJson(response, pod));
     const proxy = await startProxy();
@@ -358,8 +358,8 @@ describe('proxies', () => {
   });
 });
 
-describe('API clients of a node', () => {
-  test('share connections without blocking the heartbeat behind a busy client', async () => {
+describe('several API clients of a node', () => {
+  test('share connections, without delaying the heartbeat when another client is busy', async () => {
     await using server = await serve((_request, response) => respondJson(response, pod));
     const path = await config(server.url);
     const clock = realClock();

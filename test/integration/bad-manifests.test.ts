@@ -9,7 +9,7 @@ import { eventually, KubelingNode } from '../kubeling-node.ts';
 const manifests = badManifests(busyboxImageName);
 const wrong = manifests.filter(({ file }) => file !== 'first.yaml');
 
-describe('bad manifests on a separate node', { timeout: 180_000 }, () => {
+describe('manifests with mistakes on a private node', { timeout: 180_000 }, () => {
   let node: KubelingNode;
 
   before(async () => {
@@ -26,7 +26,7 @@ describe('bad manifests on a separate node', { timeout: 180_000 }, () => {
       .split('\n')
       .filter((line) => line.includes(`${pathOf(file)}:`) && !line.includes('manifest problem'));
 
-  it("reports each once in the log and in the node's history and leaves other pods running", async () => {
+  it("reports each mistake once in the log and in the node's history, and keeps other pods running", async () => {
     const [{ content } = { content: '' }] = manifests.filter(({ file }) => file === 'first.yaml');
     await node.put('good.yaml', String(content).replace('twice', 'good'));
     await node.running('good');
@@ -58,7 +58,7 @@ describe('bad manifests on a separate node', { timeout: 180_000 }, () => {
     );
   });
 
-  it('reports their recovery once', async () => {
+  it('reports once that a manifest was corrected', async () => {
     for (const { file } of manifests) await rm(pathOf(file));
     const mended = (text: string, file: string) =>
       text.split('\n').filter((line) => line.includes(`${pathOf(file)} has no problem any more`));

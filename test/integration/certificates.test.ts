@@ -80,9 +80,9 @@ function issued(authority: TestAuthority, commonName: string) {
   return { certificate, key: keyPem(key) };
 }
 
-describe('certificates and requests read by openssl', () => {
+describe('certificates and signing requests checked with openssl', () => {
   for (const kind of ['ec-p256', 'rsa-2048'] as const) {
-    test(`creates a signed, complete request with a key of ${kind}`, async () => {
+    test(`creates a signed, complete certificate request with a key of ${kind}`, async () => {
       const pem = createCertificateRequest(identity, await newPrivateKey(kind));
       const text = openssl(['req', '-text', '-noout', '-verify', '-nameopt', 'utf8'], pem);
       assert.match(text, /Subject: ?O ?= ?system:nodes, ?CN ?= ?system:node:n1/);
@@ -90,7 +90,7 @@ describe('certificates and requests read by openssl', () => {
     });
   }
 
-  test('parses a request created by openssl', () => {
+  test('parses a certificate request created by openssl', () => {
     const pem = openssl([
       'req',
       '-new',
@@ -109,7 +109,7 @@ describe('certificates and requests read by openssl', () => {
     assert.deepEqual(readCertificateRequest(pem).identity, identity);
   });
 
-  test('creates a CA certificate that passes every check', async () => {
+  test('creates a CA certificate that passes all checks of openssl', async () => {
     const authority = new TestAuthority(clock.now());
     await writeFile(join(directory, 'ca.pem'), authority.pem);
     await writeFile(join(directory, 'leaf.pem'), issued(authority, 'x').certificate);
@@ -126,7 +126,7 @@ describe('certificates and requests read by openssl', () => {
     assert.match(verified, /: OK/);
   });
 
-  test('accepts a pair created by openssl', async () => {
+  test('accepts a certificate pair created by openssl', async () => {
     const at = { certificate: join(directory, 'o.crt'), key: join(directory, 'o.key') };
     openssl([
       'req',
@@ -232,7 +232,7 @@ describe('serving certificate on a real disk', () => {
     await assert.rejects(ask(port, { ca, name: 'other' }), /does not match/);
   });
 
-  test('serves replaced files to new connections immediately and ignores broken ones', async () => {
+  test('serves replaced certificate files on new connections immediately, and ignores invalid ones', async () => {
     const authority = new TestAuthority(clock.now());
     const at = { certificateFile: join(directory, 'a.crt'), keyFile: join(directory, 'a.key') };
     const put = async (pair: { certificate: string; key: string }) => {
@@ -295,7 +295,7 @@ function ask(
     });
     let text = '';
     let peer = '';
-    socket.setTimeout(60_000, () => socket.destroy(new Error('no server answers')));
+    socket.setTimeout(60_000, () => socket.destroy(new Error('no server responds')));
     socket.on('secureConnect', () => {
       peer = String(socket.getPeerCertificate().subject.CN);
     });

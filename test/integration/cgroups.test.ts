@@ -81,7 +81,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
   });
   after(() => cgroups.destroy(root, signal));
 
-  /** The contents of the files, by controller, path below kubepods and file. */
+  /** Returns the content of the cgroup files by controller, path below kubepods and file name. */
   async function held(where: readonly (readonly [string, string, string])[]): Promise<string[]> {
     const roots = layout.version === 1 ? layout.controllers : new Map<string, string>();
     const files = where.map(
@@ -116,7 +116,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     ['memory', bestEffortPath, 'memory.limit_in_bytes', unlimited],
   ];
 
-  it('hold the values the Go kubelet writes', async () => {
+  it('contain the values that the Go kubelet writes', async () => {
     const values = await held(expected.map(([controller, path, file]) => [controller, path, file]));
     const read = expected.map(([controller, path, file], index) => [controller, path, file, values[index]]);
     assert.deepEqual(read, expected);
@@ -130,7 +130,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     }
   });
 
-  it('have CPUs and memory nodes to run on', async () => {
+  it('have the CPUs and memory nodes that processes require', async () => {
     const [cpus, mems] = await held([
       ['cpuset', bestEffortPath, 'cpuset.cpus'],
       ['cpuset', bestEffortPath, 'cpuset.mems'],
@@ -139,14 +139,14 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     assert.notEqual(mems, '');
   });
 
-  it('are found by pod again', async () => {
+  it('are mapped back to their pods', async () => {
     assert.deepEqual(
       [...(await pods.list()).keys()].toSorted(),
       active.map((pod) => pod.metadata.uid).toSorted(),
     );
   });
 
-  it('follow a change of the spec', async () => {
+  it('are updated after a change of the pod spec', async () => {
     const more = { cpu: '1', memory: '128Mi' };
     const grown = podWith(guaranteed.metadata.uid, { requests: more, limits: more });
     await pods.set(grown, pods.wanted(grown), signal);
@@ -161,7 +161,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     assert.deepEqual(await pods.current(grown), { ...pods.wanted(grown), cpuQuotaUs: -1, memoryBytes: -1 });
   });
 
-  it('are limited to node allocatable, with retries while usage exceeds the limit', async () => {
+  it('are limited to node allocatable, which is retried while the usage exceeds the limit', async () => {
     const reported: string[] = [];
     const kubepodsFile = (file: string) =>
       `${layout.version === 1 ? layout.controllers.get('memory') : ''}/${root}/kubepods/${file}`;
@@ -201,7 +201,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     assert.equal((await readFile(kubepodsFile('memory.limit_in_bytes'), 'utf8')).trim(), '536870912');
   });
 
-  it('leave room for system cgroups, which are limited to their reservations', async () => {
+  it('limit the system-reserved cgroup to its reservation', async () => {
     const path = `/${root}/reserved`;
     const config = {
       systemReserved: { cpu: '250m', memory: '64Mi', pid: '50' },
@@ -235,13 +235,13 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     );
   });
 
-  it('take in processes configured to run in them', async () => {
+  it('contain the system processes that were moved to the configured cgroup', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
     const pid = child.pid ?? 0;
     const from = [...root, 'from'];
     await cgroups.create(from, {}, signal);
     await cgroups.attach(from, pid);
-    // Without the right to inspect process 1 this cannot be determined.
+    // The test overrides this check, which requires the right to inspect process 1.
     const processes = { ...hostProcesses(), isOfHost: async () => true, ownPid: pid };
     const mover = { cgroups, processes, clock, logger, root: from };
     await new SystemCgroups({ ...mover, system: `/${root}/moved` }).move(signal);
@@ -253,7 +253,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     await ended;
   });
 
-  it('are removed with the processes in them and below them', async () => {
+  it('are removed together with their processes and child cgroups', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
     const ended = once(child, 'exit');
     const tree = layout.version === 1 ? layout.controllers.get('memory') : undefined;

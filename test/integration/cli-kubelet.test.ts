@@ -30,7 +30,7 @@ const pod = aPod({
 
 type Answer = (call: IncomingMessage, response: ServerResponse) => void;
 
-/** A server that answers as a kubelet does, and the CLI commands that call it. */
+/** A fake kubelet server, and the CLI commands that call it. */
 class FakeKubelet implements AsyncDisposable {
   readonly #server = createServer((call, response) => {
     if (call.url === '/pods') response.end(JSON.stringify({ items: [pod] }));
@@ -94,9 +94,9 @@ function refuse(response: ServerResponse, words: string): void {
   response.end(words);
 }
 
-describe('commands that call a kubelet', () => {
+describe('CLI commands that call a kubelet', () => {
   for (const follow of [[], ['-f']]) {
-    it(`logs ${follow.join('')} reports a waiting container and shows the others`, async () => {
+    it(`logs ${follow.join('')} reports a waiting container and shows the logs of the others`, async () => {
       await using kubelet = await FakeKubelet.open();
       let isAsked = false;
       kubelet.answer = ({ url = '' }, response) => {
@@ -120,7 +120,7 @@ describe('commands that call a kubelet', () => {
     });
   }
 
-  it('stops waiting for a kubelet that does not respond', async () => {
+  it('logs stops waiting for a kubelet that does not respond', async () => {
     await using kubelet = await FakeKubelet.open();
     const clock = new VirtualClock();
     let isAsked = false;
@@ -134,7 +134,7 @@ describe('commands that call a kubelet', () => {
     assert.match(kubelet.err, /Cannot get a response from the kubelet within 10000 ms/);
   });
 
-  it('backs off when a followed log is rejected, and reports it', async () => {
+  it('logs backs off when following a log is rejected, and reports the rejection', async () => {
     await using kubelet = await FakeKubelet.open();
     const clock = new VirtualClock();
     let requestCount = 0;
@@ -162,7 +162,7 @@ describe('commands that call a kubelet', () => {
   });
 
   for (const command of [['explain'], ['logs', 'web'], ['exec', 'web', '--', 'true']]) {
-    it(`${command[0]} calls no other kubelet when the data directory has none`, async () => {
+    it(`${command[0]} calls no other kubelet when that of the data directory does not run`, async () => {
       await using kubelet = await FakeKubelet.open();
       const [name = '', ...words] = command;
       const dataDir = join(kubelet.dir, 'data');

@@ -17,7 +17,7 @@ const alice = bearer('token-of-alice');
 const clientCa = '--client-ca-file={dir}/client-ca.pem';
 const pair = ['--tls-cert-file={dir}/serving.pem', '--tls-private-key-file={dir}/serving.key'];
 
-describe('servers of a cluster node', () => {
+describe('the servers of a cluster node', () => {
   let node: ClusterNode;
   let readOnlyPort: number;
 
@@ -141,7 +141,7 @@ describe('servers of a cluster node', () => {
     }
   });
 
-  test('serve with replaced certificate files and keep the last good one when they are broken', async () => {
+  test('serve with replaced certificate files and keep the last valid ones when the files are broken', async () => {
     const before = await servedBy(node);
     node.writeServingPair();
     let served = before;
@@ -159,7 +159,7 @@ describe('servers of a cluster node', () => {
   });
 });
 
-test("create and persist a self-signed certificate with the node's name when no files or signer are configured", async () => {
+test("create and store a self-signed certificate with the node's name when no files or signer are configured", async () => {
   await using node = await ClusterNode.open({ flags: [clientCa] });
   const certificate = new X509Certificate(readFileSync(node.at('pki/kubelet.crt')));
   assert.equal(certificate.subjectAltName, 'DNS:n1, IP Address:127.0.0.1');
@@ -167,7 +167,7 @@ test("create and persist a self-signed certificate with the node's name when no 
   assert.equal(await servedBy(node), certificate.serialNumber);
 });
 
-test('serve with a certificate signed by the cluster and reject clients before that', async () => {
+test('serve with a certificate signed by the cluster, and reject clients before it is issued', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, '--rotate-server-certificates'], times: 50 });
   await until('the cluster received the request', () => node.signer.created.length > 0);
   let subject = '';
@@ -183,7 +183,7 @@ test('serve with a certificate signed by the cluster and reject clients before t
   assert.match(subject, /CN=system:node:n1/);
 });
 
-test('report what the node waits for while its certificate is not signed', async () => {
+test('report that the node waits for its certificate to be signed', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, '--rotate-server-certificates'], times: 50 });
   node.signer.policy = 'leave';
   await until('it tells', () => /kubectl certificate approve/.test(node.servers.problem() ?? ''));
@@ -231,7 +231,7 @@ test('serve only the read-only port when the server is disabled', async () => {
   assert.equal((await plain(readOnlyPort, '/healthz')).status, 200);
 });
 
-test('do not start with a configuration that can authenticate or authorize no client', async () => {
+test('do not start with a configuration by which no client can be authenticated or authorized', async () => {
   const codeOf = async (...[wish]: Parameters<typeof ClusterNode.open>) =>
     await ClusterNode.open(wish).then(
       async (node) => {

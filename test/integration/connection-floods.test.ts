@@ -33,12 +33,12 @@ async function openListener(connections: { anonymous: number; unprivileged: numb
   return await Listener.open({ host, port: 0, routes: open, logger, gate, connections });
 }
 
-/** Resolves also if the connection is closed by a reset. */
+/** Resolves when the connection is closed, also by a reset. */
 function closedOf(socket: Socket): Promise<undefined> {
   return new Promise((resolve) => void socket.once('close', () => resolve(undefined)));
 }
 
-/** Connections of one client, which are closed at the end. */
+/** The connections of one client, which are closed at the end of the test. */
 class Client implements Disposable {
   readonly sockets: Socket[] = [];
 
@@ -58,7 +58,7 @@ class Client implements Disposable {
   }
 }
 
-test('closes the oldest anonymous connection above the limit, and none that showed the token', async () => {
+test('closes the oldest anonymous connection above the limit, and none that has authenticated with a token', async () => {
   await using listener = await openListener({ anonymous: 4, unprivileged: 4 });
   using trusted = new Client();
   using anonymous = new Client();
@@ -76,7 +76,7 @@ test('closes the oldest anonymous connection above the limit, and none that show
   assert.equal(trusted.stillOpen.length, 6);
 });
 
-test('closes a connection with more than eight unanswered requests, and aborts those it started', async () => {
+test('closes a connection with more than eight unanswered requests, and aborts those that have started', async () => {
   await using listener = await openListener({ anonymous: 10, unprivileged: 10 });
   using client = new Client();
   started = 0;
@@ -105,7 +105,7 @@ test('the embedded API closes a connection with a flood of pipelined requests', 
   assert.equal((await harness.ask('/healthz')).text, 'ok');
 });
 
-describe('the kubelet API', () => {
+describe('limits on connections of the kubelet API', () => {
   let node: TlsNode;
   let alice: KeyPair;
 

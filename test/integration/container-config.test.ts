@@ -19,8 +19,8 @@ const files = realRuntimeFiles();
 const random = seededRandom(1);
 
 /**
- * A planner as the kubelet has it, on the files of this machine, with the volumes and objects a
- * test needs.
+ * Creates a planner like the kubelet's, which uses the files of this machine and the volumes and
+ * objects of the test.
  */
 function planner(runtime: PrivateRuntime, other: Partial<NodePlannerDeps> = {}): NodePlanner {
   return new NodePlanner(
@@ -78,9 +78,7 @@ function planner(runtime: PrivateRuntime, other: Partial<NodePlannerDeps> = {}):
   );
 }
 
-/**
- * Runs one pod from its manifest to a running container and reports what the container observes.
- */
+/** Runs one pod from its manifest to a running container, in which the test runs commands. */
 class RunningPod implements AsyncDisposable {
   readonly #runtime: PrivateRuntime;
   readonly sandboxId: string;
@@ -133,7 +131,7 @@ class RunningPod implements AsyncDisposable {
     }
   }
 
-  /** The output of a shell inside the container without the last line end. */
+  /** Returns the output of a shell command in the container, without the last newline. */
   async sh(script: string): Promise<string> {
     const cmd = ['sh', '-c', script];
     const { stdout, stderr } = await this.#runtime.cri.execSync(
@@ -219,7 +217,7 @@ describe('containers on containerd match their pod spec', { skip: skipReason() }
     ]);
   });
 
-  test('sets users, groups, capabilities and no new privileges', async () => {
+  test('sets users, groups, capabilities and no_new_privs', async () => {
     await using pod = await RunningPod.start(runtime, 'users', {
       spec: {
         securityContext: { runAsUser: 1000, runAsGroup: 2000, fsGroup: 3000, supplementalGroups: [4000] },
@@ -283,7 +281,7 @@ describe('containers on containerd match their pod spec', { skip: skipReason() }
       assert.equal(await read('cpu/cpu.cfs_quota_us', ''), '50000');
       assert.equal(await read('cpu/cpu.cfs_period_us', ''), '100000');
     }
-    // 32 MiB of 8 GiB is a 256th: 1000 - floor(1000 / 256).
+    // 32 MiB is 1/256 of 8 GiB: 1000 - floor(1000 / 256).
     assert.equal(await pod.sh('cat /proc/1/oom_score_adj'), '997');
   });
 
@@ -318,7 +316,7 @@ describe('containers on containerd match their pod spec', { skip: skipReason() }
     assert.ok(status?.logPath.endsWith('/logs/default_volumes_uid-volumes/main/0.log'), status?.logPath);
   });
 
-  test('shares host namespaces and the process namespace', async () => {
+  test('shares host namespaces and the process namespace of the pod', async () => {
     await using host = await RunningPod.start(runtime, 'host', {
       spec: { hostNetwork: true, hostPID: true, hostIPC: true },
       container: { env: [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }] },

@@ -8,7 +8,7 @@ import { skipReason } from './containerd-fixture.ts';
 
 const nobody = ['--reuid', '65534', '--regid', '65534', '--clear-groups'];
 
-/** What another user of the machine reads at exactly this path. */
+/** Whether another user of the machine can access a path. */
 function asNobody(...command: readonly string[]): 'done' | 'refused' {
   try {
     execFileSync('setpriv', [...nobody, ...command], { stdio: 'ignore' });
@@ -19,15 +19,15 @@ function asNobody(...command: readonly string[]): 'done' | 'refused' {
 }
 
 /**
- * Containers with their own user IDs must reach their root file systems, so all users may pass
- * through.
+ * All users may traverse the directory: containers with separate user IDs must reach their root
+ * file systems.
  */
 it('CVE-2024-25621: hides container state and image contents of containerd from other users', {
   skip: skipReason(),
 }, async () => {
   await using runtime = await openPrivateRuntime();
   const { dataDir, dir, root, socket, ttrpcSocket, config } = runtime.containerd.layout;
-  // The modes that a containerd without the fix leaves.
+  // The modes that a containerd without the fix for CVE-2024-25621 leaves.
   for (const path of [dataDir, dir, root]) await chmod(path, 0o711);
   assert.equal(asNobody('test', '-x', root), 'done');
   const metadata = join(root, 'io.containerd.metadata.v1.bolt');

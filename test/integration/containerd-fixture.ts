@@ -15,11 +15,11 @@ import {
 import { type CriClient, createCriClient, wireTransport } from '../../src/cri/index.ts';
 import { realClock, systemRandom } from '../../src/lib/index.ts';
 
-/** The path of another containerd than the one on the PATH. */
+/** The path of a containerd to test instead of the one on the PATH. */
 const given = process.env['CONTAINERD_BIN'];
 const cniDirs = ['/opt/cni/bin', '/usr/lib/cni', '/usr/libexec/cni'];
 
-/** Why these tests cannot run here, or false. */
+/** Returns why these tests cannot run on this machine; false if they can. */
 export function skipReason(): string | false {
   if (process.getuid?.() !== 0) return 'needs root';
   const isFound = (name: string) =>
@@ -44,7 +44,7 @@ export function containerdOptions(dataDir: string): PrivateContainerdOptions {
   };
 }
 
-/** A data directory for one test; it is removed completely whatever the test does. */
+/** A data directory for one test, which is removed completely even if the test fails. */
 export class TestDirectory implements AsyncDisposable {
   readonly path: string;
 
@@ -68,7 +68,7 @@ export class TestDirectory implements AsyncDisposable {
   }
 }
 
-/** A generous deadline for one wait. */
+/** A signal that aborts a single wait after a generous limit. */
 export function limit(ms = 60_000): AbortSignal {
   return AbortSignal.timeout(ms);
 }
@@ -81,14 +81,14 @@ export async function until(condition: () => Promise<boolean> | boolean, what: s
   }
 }
 
-/** The client that belongs to the containerd under test. */
+/** Runs the `ctr` that belongs to the containerd under test. */
 export async function ctr(containerd: PrivateContainerd, ...args: readonly string[]): Promise<string> {
   const beside = given === undefined ? 'ctr' : join(given, '..', 'ctr');
   const { stdout } = await execute(beside, ['-a', containerd.layout.socket, '-n', 'k8s.io', ...args]);
   return stdout;
 }
 
-/** Starts a sleeping container without a pod and returns its process ID. */
+/** Starts a sleeping container without a pod; returns its process ID. */
 export async function runContainer(containerd: PrivateContainerd, id: string): Promise<number> {
   await (await containerd.images()).importBusybox('/bin/busybox', limit());
   await ctr(containerd, 'run', '-d', '--null-io', busyboxImageName, id, 'sleep', '3600');
@@ -120,7 +120,7 @@ export function connect(containerd: PrivateContainerd): CriClient & Disposable {
   return { ...cri, [Symbol.dispose]: () => cri.close() };
 }
 
-/** A pod with one container that serves its name over HTTP, also on a host port. */
+/** Builds a pod with one container that serves its name over HTTP, also on a host port. */
 export async function runPod(
   containerd: PrivateContainerd,
   name: string,
@@ -156,7 +156,7 @@ export async function runPod(
   };
 }
 
-/** containerd's CRI lists an image a moment after the import. */
+/** An imported image appears in containerd's CRI a moment later, so the test waits for it. */
 async function importImages(containerd: PrivateContainerd, cri: CriClient): Promise<void> {
   await (await containerd.images()).importBusybox('/bin/busybox', limit());
   for (const image of [busyboxImageName, pauseImageName]) {
@@ -167,7 +167,7 @@ async function importImages(containerd: PrivateContainerd, cri: CriClient): Prom
   }
 }
 
-/** The response of the pod at this address, polled until it responds. */
+/** Sends HTTP requests to the address until it responds; returns the response. */
 export async function httpGet(address: string): Promise<string> {
   let text = '';
   await until(async () => {

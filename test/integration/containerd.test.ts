@@ -33,12 +33,12 @@ import {
 } from './containerd-fixture.ts';
 
 const execute = promisify(execFile);
-// Containers outside of pods share one directory for all containerds of a machine, so the names
+// All containerds of a machine share one directory for containers outside of pods, so the names
 // must be unique to this process.
 const [sleeperName, bareName, shortName] = ['sleeper', 'bare', 'short'].map(
   (name) => `${name}-${process.pid}`,
 ) as [string, string, string];
-/** An unprivileged user on this machine. */
+/** Process options for an unprivileged user of this machine. */
 const asNobody = { uid: 65_534, gid: 65_534 };
 const starter = join(import.meta.dirname, 'containerd-starter.ts');
 
@@ -52,7 +52,7 @@ async function runs(pid: number | undefined): Promise<boolean> {
   return !text.includes(') Z');
 }
 
-/** Sends SIGKILL and waits until the process has exited. */
+/** Kills a process and waits until it has exited. */
 async function murder(pid: number): Promise<void> {
   process.kill(pid, 'SIGKILL');
   await until(
@@ -61,10 +61,7 @@ async function murder(pid: number): Promise<void> {
   );
 }
 
-/**
- * The kernel reuses namespace numbers for tests that run at the same time; theirs disappear on
- * their own.
- */
+/** The kernel reuses namespace numbers, so those of concurrent tests are ignored. */
 async function leftOf(before: Awaited<ReturnType<typeof takeSnapshot>>, words: readonly string[]) {
   const look = async () =>
     listSnapshot(mentioning(compareSnapshots(before, await takeSnapshot()).added, words));
@@ -72,8 +69,8 @@ async function leftOf(before: Awaited<ReturnType<typeof takeSnapshot>>, words: r
   return await eventually('nothing to be left', nothing).catch(look);
 }
 
-describe('private containerd', { skip: skipReason(), concurrency: false }, () => {
-  it('outlives the process that started it and is adopted by the next one', async () => {
+describe('a private containerd', { skip: skipReason(), concurrency: false }, () => {
+  it('outlives the process that started it and is adopted by the next process', async () => {
     await using dir = await TestDirectory.make();
     const first = await ensureInAnotherProcess(dir);
     assert.equal(first.origin, 'started');
@@ -88,8 +85,8 @@ describe('private containerd', { skip: skipReason(), concurrency: false }, () =>
     });
     await assert.rejects(containerd.start(limit()), { code: 'CONTAINERD_RUNNING' });
     assert.match(second.subnet, /^10\.\d+\.\d+\.0\/22$/);
-    // It runs in its own session and does not depend on the terminal of the process that started
-    // it.
+    // containerd runs in a separate session, independent of the terminal of the process that
+    // started it.
     assert.equal(
       (await readFile(`/proc/${first.pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[3],
       String(first.pid),
@@ -182,7 +179,7 @@ describe('private containerd', { skip: skipReason(), concurrency: false }, () =>
     await chmod(dir.path, 0o755);
     await chmod(program, 0o755);
     const args = ['--config', containerd.layout.config];
-    // `yes` accepts any arguments and blocks once its pipe is full.
+    // The program `yes` accepts any arguments and blocks once its pipe is full.
     const impostor = spawn(program, args, { ...asNobody, argv0: 'yes', stdio: ['ignore', 'pipe', 'ignore'] });
     try {
       assert.deepEqual(await containerd.health(limit()), { state: 'not-running' });
@@ -200,7 +197,8 @@ describe('private containerd', { skip: skipReason(), concurrency: false }, () =>
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     await containerd.ensureRunning(limit());
-    // A program that nobody may execute wherever the repository is, which waits for its input to be closed.
+    // A shell instead of a program of the repository, which this user may not be able to execute;
+    // it runs until its input is closed.
     const args = ['-c', 'read line', 'x', '-address', containerd.layout.socket];
     const impostor = spawn('/bin/sh', args, {
       ...asNobody,
@@ -217,7 +215,7 @@ describe('private containerd', { skip: skipReason(), concurrency: false }, () =>
     }
   });
 
-  it('refuses to start when another process listens on its socket, and leaves that process running', async () => {
+  it('does not start when another process listens on its socket, and leaves that process running', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const server = createServer().listen(containerd.layout.socket);
@@ -228,7 +226,7 @@ describe('private containerd', { skip: skipReason(), concurrency: false }, () =>
     server.close();
   });
 
-  it('clears the state of a previous boot, mounts first', async () => {
+  it('removes the state of a previous boot, mounts first', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const { subnet } = await containerd.ensureRunning(limit());
@@ -258,7 +256,7 @@ describe('private containerd', { skip: skipReason(), concurrency: false }, () =>
   });
 });
 
-describe('containerd that does not start', { skip: skipReason(), concurrency: false }, () => {
+describe('a containerd that does not start', { skip: skipReason(), concurrency: false }, () => {
   async function fake(
     dir: TestDirectory,
     body: string,
@@ -307,7 +305,7 @@ describe('containerd that does not start', { skip: skipReason(), concurrency: fa
     });
   });
 
-  it('reports what is missing', async () => {
+  it('reports which programs are missing', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open({ containerd: '/nowhere/containerd' });
     await assert.rejects(containerd.ensureRunning(limit()), {
@@ -323,15 +321,16 @@ describe('containerd that does not start', { skip: skipReason(), concurrency: fa
     assert(!existsSync(long));
   });
 
-  it('waits no longer than the deadline', async () => {
+  it('is awaited no longer than the deadline', async () => {
     await using dir = await TestDirectory.make();
-    const probe = () => Promise.reject(new KubelingError('CRI_UNAVAILABLE', 'not yet'));
+    const probe = () =>
+      Promise.reject(new KubelingError('CRI_UNAVAILABLE', 'containerd does not respond yet'));
     const containerd = await dir.open({ probe, readyDeadlineMs: 60_000 });
     const controller = new AbortController();
     const starting = containerd.ensureRunning(controller.signal);
-    const refused = assert.rejects(starting, /no time/);
+    const refused = assert.rejects(starting, /the start was cancelled/);
     await until(() => existsSync(containerd.layout.pidFile), 'it runs');
-    controller.abort(new Error('no time'));
+    controller.abort(new Error('the start was cancelled'));
     await refused;
     assert.equal((await (await dir.open()).ensureRunning(limit())).origin, 'adopted');
   });
@@ -443,7 +442,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
 
   it('run on the native snapshotter where overlays cannot be mounted', async () => {
     await using dir = await TestDirectory.make();
-    // An overlay cannot have its upper layer on another overlay.
+    // The data directory is on an overlay, on which another overlay cannot have its upper layer.
     const [lower, upper, work, merged] = ['lower', 'upper', 'work', 'merged'].map((name) =>
       join(dir.path, name),
     );
@@ -484,7 +483,9 @@ describe('findRuntimeSockets', () => {
   });
 });
 
-/** A non-loopback address of this machine; host ports are not served on loopback everywhere. */
+/**
+ * A non-loopback address of this machine, because host ports are not served on loopback everywhere.
+ */
 async function hostAddress(): Promise<string | undefined> {
   const { networkInterfaces } = await import('node:os');
   const all = Object.entries(networkInterfaces()).filter(([name]) => !name.startsWith('klg'));

@@ -13,7 +13,7 @@ import { NodeGetInfoResponse } from '../../src/volumes/csi/gen/node.ts';
 import { LoopMonitor } from '../chaos/loop-monitor.ts';
 import { defaultRules, podManifest, readManifestText } from '../fakes/manifests.ts';
 
-/** The documented limit is 100 ms; this limit allows for a slow or busy machine. */
+/** The documented limit is 100 ms; the higher limit allows for a slow or busy machine. */
 const mostHoldMs = 1_000;
 const mostHeldBytes = 256 * 2 ** 20;
 
@@ -38,7 +38,7 @@ function entries(number: number, count: number): Buffer {
 
 const container = (index: number, parts: object = {}) => ({ name: `c${index}`, image: 'i', ...parts });
 
-/** A pod as a watch event delivers it: decoded, then validated. */
+/** Returns a function that decodes and validates a pod as a watch event delivers it. */
 function fromWatch(spec: object): () => void {
   const metadata = { name: 'p', namespace: 'default', uid: 'u' };
   const text = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata, spec });
@@ -126,7 +126,7 @@ for (const [what, work] of inputs) {
   });
 }
 
-/** Until the monitor has sampled the previous turn. */
+/** Waits until the monitor has measured the previous turn of the event loop. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 3));
 }

@@ -14,7 +14,7 @@ const layout = await detectCgroupLayout(realCgroupHost());
 const skip = process.getuid?.() !== 0 ? 'needs root' : availableParallelism() < 2 ? 'needs two CPUs' : false;
 const script = 'trap "exit 0" TERM; while :; do sleep 1; done';
 
-/** Guaranteed with one full CPU. */
+/** A Guaranteed pod with one full CPU. */
 const alone: PodParts = {
   spec: { terminationGracePeriodSeconds: 1 },
   containers: {
@@ -26,7 +26,7 @@ const alone: PodParts = {
 };
 const shared: PodParts = { spec: { terminationGracePeriodSeconds: 1 }, containers: { main: script } };
 
-describe('static CPU policy on a real machine', { skip, timeout: 300_000 }, () => {
+describe('the static CPU policy on a real machine', { skip, timeout: 300_000 }, () => {
   const all = Array.from({ length: availableParallelism() }, (_, cpu) => cpu);
   const list = (cpus: readonly number[]) => formatCpuSet(new Set(cpus));
   let node: InProcessNode;
@@ -60,7 +60,7 @@ describe('static CPU policy on a real machine', { skip, timeout: 300_000 }, () =
     await eventually(`${name} to run on ${cpus}`, look, 30_000, () => observed);
   }
 
-  it('pins a container to an exclusive CPU and moves the others off it', async () => {
+  it('pins a container to an exclusive CPU and moves the others to the remaining CPUs', async () => {
     await node.put({ shared });
     assert.equal(await cpusOf('shared'), list(all));
     await node.put({ alone });
@@ -82,7 +82,7 @@ describe('static CPU policy on a real machine', { skip, timeout: 300_000 }, () =
     assert.equal(await cpusOf('alone'), list(all.slice(-1)));
   });
 
-  it('continues after a restart and rebuilds a broken checkpoint from the running containers', async () => {
+  it('keeps the assignments after a restart and rebuilds a broken checkpoint from the running containers', async () => {
     const { metadata } = await node.podIs('alone', 'there', () => true);
     await node.stop();
     const path = node.path('kubelet', 'cpu_manager_state');
@@ -113,7 +113,7 @@ describe('static CPU policy on a real machine', { skip, timeout: 300_000 }, () =
   });
 });
 
-describe('memory and topology policies on a real machine', { skip, timeout: 300_000 }, () => {
+describe('the memory and topology policies on a real machine', { skip, timeout: 300_000 }, () => {
   const reserved = Array.from({ length: availableParallelism() - 1 }, (_, cpu) => cpu).join(',');
   let node: InProcessNode;
 
@@ -124,7 +124,7 @@ describe('memory and topology policies on a real machine', { skip, timeout: 300_
         `--reserved-cpus=${reserved}`,
         '--memory-manager-policy=Static',
         '--kube-reserved=memory=100Mi',
-        // Includes the memory reserved by hard eviction thresholds.
+        // The reservation must include the memory of hard eviction thresholds.
         '--reserved-memory=0:memory=200Mi',
         '--topology-manager-policy=single-numa-node',
         '--topology-manager-scope=pod',
@@ -147,7 +147,7 @@ describe('memory and topology policies on a real machine', { skip, timeout: 300_
     ]);
   });
 
-  it('reject a pod that cannot have all resources from one NUMA node', async () => {
+  it('reject a pod that cannot get all resources from one NUMA node', async () => {
     await node.put({ late: alone });
     const { status } = await node.podIs('late', 'over', ({ phase }) => phase === 'Failed');
     assert.deepEqual(

@@ -10,7 +10,7 @@ const clock = realClock();
 const { signal } = new AbortController();
 const modeOf = (path: string) => statSync(path).mode & 0o7777;
 
-test('creates directories for root and its group only and keeps existing ones as they are', async () => {
+test('creates data directories for root and its group only and keeps the modes of existing ones', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kubeling-directories-'));
   try {
     const [rootDir, podLogsDir] = [join(folder, 'root'), join(folder, 'log/pods')];

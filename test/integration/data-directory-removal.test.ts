@@ -34,14 +34,14 @@ describe('the removal of a data directory', { skip: notRoot }, () => {
     await rm(outer, { recursive: true });
   });
 
-  it('removes what a container has made immutable or append-only', async () => {
+  it('removes files that a container has made immutable or append-only', async () => {
     execFileSync('chattr', ['+i', 'a/etc-hosts', 'a/volumes'], { cwd: pods });
     execFileSync('chattr', ['+a', 'a'], { cwd: pods });
     assert.deepEqual(await removeDataDirectory(directory), { retained: ['notes'], problems: [] });
     assert.deepEqual(await readdir(directory.dataDir), ['notes']);
   });
 
-  it('reports what it cannot remove, keeps the claim, and finishes when called again', async () => {
+  it('reports what it cannot remove, keeps the data directory claimed, and finishes when called again', async () => {
     const mounted = join(pods, 'a/volumes');
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', mounted]);
     try {

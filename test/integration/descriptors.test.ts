@@ -8,7 +8,10 @@ import { KubelingNode } from '../kubeling-node.ts';
 import { skipReason } from './containerd-fixture.ts';
 
 const closeOnExec = 0o2_000_000;
-/** Node.js itself closes only the first sixteen descriptors. */
+/**
+ * Node.js closes only the first sixteen inherited descriptors itself, so the test uses a higher
+ * one.
+ */
 const inherited = 40;
 
 /** A pod whose containers run every kind of process: the main one, a probe and a hook. */
@@ -30,7 +33,7 @@ const pod = {
   },
 };
 
-/** The target of each descriptor of a process; empty for a process that has exited. */
+/** Returns the target of each descriptor of a process; empty for a process that has exited. */
 async function descriptorsOf(pid: string): Promise<ReadonlyMap<string, string>> {
   const fds = await readdir(`/proc/${pid}/fd`).catch(() => []);
   const targets = fds.map(
@@ -55,7 +58,7 @@ describe('open file descriptors of kubeling', { skip: skipReason() }, () => {
     directory = await mkdtemp(join(tmpdir(), 'klg-descriptor-'));
     secret = join(directory, 'secret');
     await writeFile(secret, 'alive\n');
-    // As a shell or supervisor with an open file starts it.
+    // Starts kubeling like a shell or supervisor that has a file open.
     const through = ['bash', '-c', `exec ${inherited}<${secret}; exec "$@"`, 'bash'];
     node = await KubelingNode.open(undefined, [], through);
     await node.put('curious.json', pod);
@@ -72,7 +75,7 @@ describe('open file descriptors of kubeling', { skip: skipReason() }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('passes only the standard streams to its children', async () => {
+  it('are not passed to children, except the standard streams', async () => {
     const pid = String(node.pid);
     const opened = [...(await descriptorsOf(pid))].filter(([fd]) => Number(fd) > 2);
     assert.ok(opened.length > 10, `${opened.length} descriptors`);
@@ -82,7 +85,7 @@ describe('open file descriptors of kubeling', { skip: skipReason() }, () => {
     assert.deepEqual(passed.flat(), []);
   });
 
-  it('passes no inherited descriptor to the runtime or a container', async () => {
+  it('that were inherited are not passed to the runtime or a container', async () => {
     const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(node.pid));
     const found = await Promise.all(
       pids.map(async (pid) => {

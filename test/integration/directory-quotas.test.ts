@@ -12,7 +12,10 @@ const { signal } = new AbortController();
 const notRoot = process.getuid?.() === 0 ? false : 'only root mounts';
 const mebibyte = 2n ** 20n;
 
-/** Test programs replace those that need a kernel with quotas. */
+/**
+ * Returns directory quotas that use fake quota programs, because few kernels support project
+ * quotas.
+ */
 function scripted(folder: string, options = 'rw,prjquota', scripts?: Parameters<typeof quotaTools>[1]) {
   const path = quotaTools(join(folder, 'tools'), scripts);
   const line = `1 0 8:1 / ${folder} rw - ext4 /dev/vda ${options}`;
@@ -36,7 +39,7 @@ function volumeIn(folder: string, name: string): string {
   return directory;
 }
 
-describe('directory quotas set by external programs', () => {
+describe('directory quotas with external quota programs', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'klg-quota-'));
@@ -138,7 +141,7 @@ describe('directory quotas set by external programs', () => {
   });
 });
 
-/** A separate file system for the test, or the reason why there is none. */
+/** Mounts a separate file system for the test, or returns the reason why it cannot. */
 function mounted(folder: string, format: readonly string[], options: string): string | undefined {
   const disk = join(folder, 'disk');
   const point = join(folder, 'point');
@@ -166,7 +169,7 @@ describe('XFS directory projects with the real chattr and lsattr', { skip: notRo
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('are inherited by files and directories created in them', (context) => {
+  it('are inherited by new files and directories', (context) => {
     if (missing !== undefined) return context.skip(missing);
     const point = join(folder, 'point');
     const volume = volumeIn(point, 'v');
@@ -205,7 +208,7 @@ describe('directory quotas on a kernel that supports them', { skip: notRoot }, (
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('reject writes beyond the limit and none after release', async (context) => {
+  it('reject writes beyond the limit, and none after release', async (context) => {
     if (missing !== undefined) return context.skip(missing);
     const volume = volumeIn(join(folder, 'point'), 'v');
     const quotas = new HostDirectoryQuotas({ clock: realClock() });

@@ -28,10 +28,10 @@ async function count(by: DiskWalker, path: string) {
   return response.usage;
 }
 
-describe('disk walk in a worker thread', {
+describe('the disk walk in a worker thread', {
   skip: process.getuid?.() === 0 ? false : 'needs root',
 }, () => {
-  it('stays on one mount, also where the same disk is mounted again', async () => {
+  it('stays on one mount, even where the same disk is mounted again', async () => {
     using at = directory();
     using by = walker();
     for (const name of ['own', 'other', 'bound']) mkdirSync(join(at.path, 'tree', name), { recursive: true });
@@ -54,7 +54,7 @@ describe('disk walk in a worker thread', {
     }
   });
 
-  it('is not blocked by an unresponsive mount in it or at its start', {
+  it('is not blocked by an unresponsive mount below or at its start', {
     skip: noHangingMounts,
   }, async () => {
     using at = directory();
@@ -84,7 +84,7 @@ describe('disk walk in a worker thread', {
     ]);
     const tookMs = performance.now() - begin;
     assert.equal(usage.inodesUsed, 12_041);
-    // The limit is 10,000 per second with a burst of 4,000.
+    // The rate limit is 10,000 files per second with a burst of 4,000.
     assert.ok(tookMs > 500, `${tookMs} ms`);
     assert.ok(soon < tookMs, 'a small walk does not wait for a large one');
   });

@@ -27,7 +27,7 @@ interface Machine extends AsyncDisposable {
   readonly disks: Disks;
   readonly devices: BlockDevices;
   readonly root: string;
-  /** An empty disk image. */
+  /** The loop device of an empty disk image. */
   readonly device: string;
 }
 
@@ -67,7 +67,7 @@ const machines = [
 ] as const;
 
 for (const { called, make, skip } of machines) {
-  describe(`disk of ${called}`, { skip, timeout }, () => {
+  describe(`the disk of ${called}`, { skip, timeout }, () => {
     it('is mounted once it has a file system, and is not formatted while another process holds it', async () => {
       await using machine = await make();
       const { files, disks, root, device } = machine;
@@ -95,8 +95,8 @@ for (const { called, make, skip } of machines) {
     });
   });
 
-  describe(`device of ${called}`, { skip, timeout }, () => {
-    it('is found behind links, and other files are rejected', async () => {
+  describe(`the block device of ${called}`, { skip, timeout }, () => {
+    it('is found behind symbolic links, and other files are rejected', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       await files.makeDirectory(join(root, 'd'), 0o750);
@@ -106,7 +106,7 @@ for (const { called, make, skip } of machines) {
       for (const path of ['d', 'gone']) assert.equal(await devices.find(join(root, path)), undefined);
     });
 
-    it('is attached and held at a file that stays for as long', async () => {
+    it('is attached to a file, which exists as long as the device is held open', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       const file = join(root, 'shown/pod');

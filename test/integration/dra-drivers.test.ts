@@ -15,7 +15,7 @@ import { eventually } from '../kubeling-node.ts';
 
 const clock = realClock();
 
-/** A driver run by a third party: it registers at one socket and serves at another. */
+/** A third-party DRA driver: it registers at one socket and serves at another. */
 async function aDriver(folder: string, version: 'v1' | 'v1beta1') {
   const server = new GrpcServer();
   const calls: string[] = [];
@@ -55,7 +55,7 @@ async function aDriver(folder: string, version: 'v1' | 'v1beta1') {
   return { server, registration, calls, told: reported };
 }
 
-describe('driver of resource claims', () => {
+describe('a DRA driver', () => {
   for (const version of ['v1', 'v1beta1'] as const) {
     it(`with ${version} registers, prepares a claim and unprepares it`, async (t) => {
       const folder = await mkdtemp(join(tmpdir(), 'klg-dra-'));

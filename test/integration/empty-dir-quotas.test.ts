@@ -32,7 +32,7 @@ const pods = {
 } as const;
 const isRunning = ({ phase }: { readonly phase?: string | undefined }) => phase === 'Running';
 
-/** Test programs replace those that need a kernel with quotas. */
+/** Adds directory quotas with fake quota programs, because few kernels support project quotas. */
 function withQuotas(deps: KubeletDeps, { dataDir }: PrivateRuntime): KubeletDeps {
   const path = quotaTools(join(dataDir, 'tools'));
   const mounts = async () => parseMountinfo(`1 0 8:1 / ${dataDir} rw - ext4 /dev/vda rw,prjquota`);
@@ -40,7 +40,7 @@ function withQuotas(deps: KubeletDeps, { dataDir }: PrivateRuntime): KubeletDeps
   return { ...deps, machine: { ...deps.machine, directoryQuotas } };
 }
 
-test('limits the emptyDir of a pod to its sizeLimit until it is removed, across restarts', {
+test('limits an emptyDir to its sizeLimit until it is removed, across restarts of the kubelet', {
   skip,
   timeout: 240_000,
 }, async () => {
@@ -61,7 +61,7 @@ test('limits the emptyDir of a pod to its sizeLimit until it is removed, across 
   await node.start();
   await node.podIs('held', 'running', isRunning);
   assert.deepEqual(limits(), held);
-  // Also by a kubelet that no longer uses quotas.
+  // A kubelet without quotas releases the limit as well.
   await node.stop();
   await node.start({ emptyDirQuota: 'off' });
   await node.podIs('held', 'running', isRunning);
@@ -69,14 +69,14 @@ test('limits the emptyDir of a pod to its sizeLimit until it is removed, across 
   assert.deepEqual(limits(), []);
 });
 
-test('runs a pod without a quota where quotas are unavailable and reports it once on the node', {
+test('runs a pod without a quota where quotas are unavailable, and reports this once on the node', {
   skip,
   timeout: 240_000,
 }, async () => {
   await using node = await InProcessNode.open({
     flags: ['--empty-dir-quota'],
     aroundDeps: (deps, { dataDir }) => {
-      // As the commands create it before a kubelet runs.
+      // The CLI commands create this directory before a kubelet runs.
       mkdirSync(join(dataDir, 'kubelet'), { recursive: true });
       const mounts = async () => parseMountinfo(`1 0 8:1 / ${dataDir} rw - ext4 /dev/vda rw`);
       const directoryQuotas = new HostDirectoryQuotas({ clock: realClock(), mounts });

@@ -30,7 +30,7 @@ async function isPresent(node: ApiNode, image: string): Promise<boolean> {
   return (await node.inner.runtime.cri.imageStatus({ image: { image } }, signal)).image !== undefined;
 }
 
-/** An unused image: on the disk once packed and once unpacked. */
+/** Imports an unused image, which takes disk space once packed and once unpacked. */
 async function bringImage(node: ApiNode, name: string, bytes: number): Promise<string> {
   const data = randomBytes(bytes);
   const files = [{ path: 'padding', kind: 'file', mode: 0o644, data }] as const;
@@ -53,7 +53,7 @@ async function layersCounted(node: ApiNode): Promise<void> {
   await node.until('writable layers to be measured', '', async () => (await look()) !== before || undefined);
 }
 
-/** Blocks until the file exists. */
+/** A script that waits until the file exists. */
 const waits = 'while [ ! -e /shared/go ]; do sleep 0.05; done';
 const making = (folder: string, count: number) =>
   `i=0; while [ $i -lt ${count} ]; do : >${folder}/$i; i=$((i+1)); done; ${runsUntilSigterm}`;
@@ -68,8 +68,11 @@ const lowOnInodes = (threshold: number) =>
     String.raw`^The node was low on resource: inodes\. Threshold quantity: ${threshold}, available: \d+\. $`,
   );
 
-/** With a real containerd on small disks; concurrent, because the tests wait most of the time. */
-describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concurrency: true }, () => {
+/**
+ * Uses a real containerd on small disks; the tests run concurrently, because they wait most of the
+ * time.
+ */
+describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, concurrency: true }, () => {
   it('removes unused images first and evicts no pod when that frees enough', async () => {
     using disk = new MountedDisk();
     await using node = await ApiNode.open({
@@ -77,7 +80,7 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
       settings: { imageGc, ...evicting(hardThreshold('nodefs.available', 24 * mebi)) },
       countsEverySeconds: 1,
     });
-    // Small enough that importing the image does not cause pressure.
+    // The image is small enough that its import causes no disk pressure.
     const unused = await bringImage(node, 'unused', 5 * mebi);
     node.add('saved', {
       ...onDisk(),
@@ -142,7 +145,7 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
     for (const name of ['modest', 'elsewhere']) assert.ok(isRunning(node.status(name)), name);
   });
 
-  it('evicts for a separate container disk and removes no image', async () => {
+  it('evicts a pod when a separate container disk is full, and removes no image', async () => {
     using disk = new MountedDisk();
     using own = new MountedDisk();
     using layers = new MountedDisk({ inodes: 1_024 });
@@ -154,7 +157,8 @@ describe('node with a small disk', { skip: skipReason(), timeout: 300_000, concu
         rootDir: join(own.path, 'kubelet'),
       },
       countsEverySeconds: 1,
-      // As with other runtimes; this one has both on one disk.
+      // Reports a separate container disk, as other runtimes do; the containerd of the test has
+      // both on one disk.
       criOverrides: (cri) => ({
         imageFsInfo: async (request, inner) => {
           const reported = await cri.imageFsInfo(request, inner);

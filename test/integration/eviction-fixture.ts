@@ -13,7 +13,7 @@ export function hardThreshold(signal: EvictionSignal, amount: number): EvictionT
   return { signal, kind: 'hard', value, gracePeriodMs: 0, minimumReclaim: undefined };
 }
 
-/** No pod is evicted before the threshold has been crossed for this period. */
+/** The period for which a soft threshold must be exceeded before a pod is evicted. */
 export function softThreshold(
   signal: EvictionSignal,
   amount: number,
@@ -23,8 +23,8 @@ export function softThreshold(
 }
 
 /**
- * Pods are evicted for these signals only, whatever the pressure on the machine; signals are
- * checked often.
+ * Enables eviction for these signals only, independently of the pressure on the machine, and checks
+ * them often.
  */
 export function evicting(...thresholds: readonly EvictionThreshold[]): Partial<KubeletSettings> {
   const eviction = {
@@ -41,7 +41,7 @@ export function evicting(...thresholds: readonly EvictionThreshold[]): Partial<K
 export const isEvicted = ({ phase, reason }: PodStatus) => phase === 'Failed' && reason === 'Evicted';
 export const isRunning = ({ phase }: PodStatus) => phase === 'Running';
 
-/** For a container of a pod that has `onDisk`. */
+/** Mounts the volume of `onDisk` in a container. */
 export const scratch = { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] };
 export const onDisk = (sizeLimit?: string) => ({
   volumes: [{ name: 'scratch', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } }],
@@ -49,10 +49,7 @@ export const onDisk = (sizeLimit?: string) => ({
 export const filling = (path: string, mebibytes: number) =>
   `dd if=/dev/zero of=${path} bs=1M count=${mebibytes}; ${runsUntilSigterm}`;
 
-/**
- * Waits until the node reports only this pressure; adds the pod's events to the error when it does
- * not.
- */
+/** Waits until the node reports only this pressure; a timeout error contains the pod's events. */
 export async function comesUnderPressure(
   node: ApiNode,
   condition: PressureCondition,
@@ -70,7 +67,7 @@ export async function recovers(node: ApiNode, pod: string): Promise<void> {
   );
 }
 
-/** The events of the node itself, each as its reason and message. */
+/** Returns the events of the node, each as its reason and message. */
 export function nodeEvents(node: ApiNode): readonly string[] {
   const { entries } = node.inner.kubelet.state.node.story();
   return entries.flatMap((entry) => ('reason' in entry ? [`${entry.reason}: ${entry.message}`] : []));

@@ -23,8 +23,8 @@ import {
 } from './eviction-fixture.ts';
 
 /**
- * Counts the pods of this node as all memory of the machine, because other processes use the
- * machine too.
+ * Counts the memory of this node's pods as that of the whole machine, because other processes use
+ * the machine too.
  */
 function memoryOfNode({ containerd }: PrivateRuntime): Partial<KubeletDeps['machine']> {
   const { openFiles: _, ...host } = realCgroupHost();
@@ -48,11 +48,11 @@ const skip = process.getuid?.() === 0 ? false : 'needs root';
 const timeout = 600_000;
 
 /**
- * With a real containerd, real cgroups and real disks; concurrent, because the tests wait most of
- * the time.
+ * Uses a real containerd, real cgroups and real disks; the tests run concurrently, because they
+ * wait most of the time.
  */
 describe('eviction on a real machine', { skip, timeout, concurrency: true }, () => {
-  it('evicts a pod over its own limit, keeps the others running and never restarts it', async () => {
+  it('evicts a pod above its own limit, keeps the others running and never restarts it', async () => {
     await using node = await ApiNode.open({ settings: evicting(), countsEverySeconds: 1 });
     const limits = { 'ephemeral-storage': '2Mi' };
     node.add('volume', {
@@ -119,11 +119,11 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
       ...onDisk(),
       containers: { main: { script: filling('/scratch/x', 5), ...scratch } },
     });
-    // A pod without stats is ranked first.
+    // The pod must have stats first, because a pod without stats is ranked first.
     await node.running('small');
     node.add('large', {
       ...onDisk(),
-      // Allocates at once, so that the node crosses the threshold without approaching it.
+      // The memory is allocated in one step, so that the node exceeds the threshold suddenly.
       containers: { main: { script: `fallocate -l 40M /scratch/x; ${runsUntilSigterm}`, ...scratch } },
     });
     const large = await node.is('large', 'evicted', isEvicted);

@@ -8,7 +8,7 @@ import { hostFiles, loadConfig } from '../../src/config/index.ts';
 import { collectLogs } from '../../src/lib/index.ts';
 import { VirtualClock } from '../fakes/virtual-clock.ts';
 
-test('warns on start about files of the node that other users can access', async () => {
+test('warns at startup about files of the node that other users can access', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kubeling-modes-'));
   try {
     const write = (name: string, text: string, mode: number) => {

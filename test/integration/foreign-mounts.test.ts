@@ -25,7 +25,7 @@ function podOf(name: string, volumes: Readonly<Record<string, object>>) {
   };
 }
 
-/** Real mounts that another program created below the directories of pods. */
+/** Mounts that another program creates below the directories of pods. */
 describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout: 400_000 }, () => {
   let node: KubelingNode;
   let precious: string;
@@ -70,15 +70,19 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
       assert.equal(await readFile(join(precious, file), 'utf8'), 'alive\n');
   }
 
-  /** The log lines that report a path as not removable. */
+  /** Returns the log lines that report that a path cannot be removed. */
   const saidOf = async (path: string) =>
     (await readFile(join(node.dataDir, 'kubeling.log'), 'utf8'))
       .split('\n')
       .filter((line) => line.includes(path));
 
-  /** As left by a container that mounted something with propagation inside a foreign mount. */
+  /**
+   * Creates the mounts of a container that mounted something with propagation inside a foreign
+   * mount.
+   */
   function mountTwo(point: string): void {
-    // Private: otherwise the second mount also appears in the directory of the first one.
+    // The mount is private; otherwise the second mount also appears in the directory of the first
+    // one.
     execFileSync('mount', ['--bind', '--make-private', precious, point]);
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(point, 'deep')]);
   }
@@ -122,7 +126,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
           const story = await node.command('explain', 'c');
           return story.includes(reported) && story.includes(why(point));
         });
-        // No part of a volume is removed while the whole volume cannot be removed.
+        // No part of a volume may be removed while the whole volume cannot be removed.
         assert.equal(await readFile(besides, 'utf8'), 'kept');
       } finally {
         user.kill();
@@ -133,7 +137,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
       assert.equal(lines.length, 1, lines.join('\n'));
     });
 
-  it('of an unknown plugin keep the pod from terminating until they are unmounted', async () => {
+  it('in a volume of an unknown plugin keep the pod terminating until they are unmounted', async () => {
     await node.put('d.yaml', podOf('d', { disk: {} }));
     const { uid } = (await node.running('d')).metadata;
     const point = join(podDir(uid), 'volumes/acme.io~disk/theirs');
@@ -158,7 +162,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
     const file = join(emptyDir(uid, 'disk'), 'file');
     await mkdir(point);
     await writeFile(file, '');
-    // Mounts in an emptyDir are removed with it; all other mounts are left alone.
+    // Mounts in an emptyDir are removed with it; all other mounts are kept.
     execFileSync('mount', ['--bind', join(precious, 'canary'), file]);
     mountAt(point);
     await node.end('SIGKILL');

@@ -12,7 +12,7 @@ import { walkForGroup } from '../../src/volumes/ownership/group-walk.ts';
 const notRoot = process.getuid?.() === 0 ? false : 'needs root';
 const group = 4711;
 
-describe('change of the group of volume files', { skip: notRoot, timeout: 300_000 }, () => {
+describe('the change of the group of volume files', { skip: notRoot, timeout: 300_000 }, () => {
   const files = new HostVolumeFiles(realClock());
   let root: string;
   let volume: string;
@@ -24,13 +24,13 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
     await writeFile(join(volume, 'deep/er/file'), '');
   });
   afterEach(async () => {
-    // At any depth.
+    // Removes the tree with `rm`, which supports any depth.
     execFileSync('rm', ['-rf', root]);
   });
 
   /**
-   * No path may be this long, so each directory is opened from its parent. Each level has two files
-   * and a side directory.
+   * Creates directories deeper than the maximum path length, each from its parent. Each level has
+   * two files and a side directory.
    */
   function dig(steps: number): void {
     const level =
@@ -44,7 +44,7 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
     return [gid, (mode & 0o7777).toString(8)];
   };
 
-  it('changes all of them, the root directory last, in a separate process that reports its progress', async () => {
+  it('changes all files, the root directory last, in a separate process that reports its progress', async () => {
     for (let number = 0; number < 2_500; number++) await writeFile(join(volume, `deep/${number}`), '');
     await writeFile(join(volume, 'closed'), '', { mode: 0o400 });
     await chmod(join(volume, 'deep/er'), 0o700);
@@ -65,7 +65,7 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
     ['a separate process', 'write', 1_500],
     ['this process', 'as-is', 500],
   ] as const)
-    it(`changes files at any depth with few handles, in ${where}`, async () => {
+    it(`changes files at any depth with few open handles, in ${where}`, async () => {
       dig(steps);
       const observed: number[] = [];
       let most = 0;
@@ -87,7 +87,7 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
       assert.equal(find.trim(), '0');
     });
 
-  it('changes no file outside when a deep directory is moved out meanwhile', async () => {
+  it('changes no file outside the volume when a deep directory is moved out during the walk', async () => {
     dig(200);
     const outside = join(root, 'outside');
     await mkdir(outside);
@@ -121,14 +121,14 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
     assert.equal((await lstat(name)).gid, group);
   });
 
-  it('keeps modes where no mode change is requested', async () => {
+  it('keeps file modes where no mode change is requested', async () => {
     await writeFile(join(volume, 'closed'), '', { mode: 0o400 });
     await files.giveToGroup(volume, group, 'as-is');
     assert.deepEqual(await of('closed'), [group, '400']);
     assert.deepEqual(await of('deep'), [group, '755']);
   });
 
-  it('skips what is mounted inside the volume', async () => {
+  it('skips file systems mounted inside the volume', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(volume, 'deep/er')]);
     try {
       await files.giveToGroup(volume, group, 'write');
@@ -157,7 +157,7 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
     }
   });
 
-  it('changes no other file while directories and files are replaced by links', async () => {
+  it('changes no other file when directories and files are replaced by links during the walk', async () => {
     const outside = join(root, 'outside');
     await mkdir(outside);
     await writeFile(join(outside, 'file'), '', { mode: 0o600 });
@@ -176,7 +176,7 @@ describe('change of the group of volume files', { skip: notRoot, timeout: 300_00
     const swapping = swap();
     for (let times = 0; times < 300; times++) {
       await walkForGroup(volume, { group: group + (times % 2), bits: 0o660 }).catch((error: unknown) => {
-        // A directory may have become a link by the time it is read.
+        // A directory may have been replaced by a link before it is read.
         assert.match(String(error), /ENOTDIR|ENOENT/);
       });
     }

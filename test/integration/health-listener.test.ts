@@ -16,7 +16,7 @@ async function taken() {
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-test('retries an address in use every five seconds until it is free', async () => {
+test('retries to listen on an address in use every five seconds until it is free', async () => {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const { server, port } = await taken();
@@ -36,7 +36,7 @@ test('retries an address in use every five seconds until it is free', async () =
   assert.equal((await fetch(`http://127.0.0.1:${port}/debug/pprof/`)).status, 404);
 });
 
-test('stops retrying when closed', async () => {
+test('stops retrying to listen when closed', async () => {
   const clock = new VirtualClock();
   const { logger } = collectLogs(clock);
   const { server, port } = await taken();

@@ -15,7 +15,7 @@ const pod = {
   },
 };
 
-describe('health and metrics of a separate node', { timeout: 180_000 }, () => {
+describe('health and metrics endpoints of a private node', { timeout: 180_000 }, () => {
   let node: KubelingNode;
 
   before(async () => {
@@ -32,7 +32,7 @@ describe('health and metrics of a separate node', { timeout: 180_000 }, () => {
       return expected.test(text) ? text : undefined;
     });
 
-  it('is ready once its sources are read', async () => {
+  it('reports ready once its pod sources were read', async () => {
     const text = await readyz(/readyz check passed/);
     for (const name of ['ping', 'sources', 'runtime', 'network', 'pleg', 'background', 'syncloop'])
       assert.match(text, new RegExp(`^\\[\\+\\]${name} ok$`, 'm'));
@@ -41,10 +41,10 @@ describe('health and metrics of a separate node', { timeout: 180_000 }, () => {
     assert.equal(await node.get('/readyz/pleg'), 'ok');
   });
 
-  it('counts its pods', async () => {
+  it('counts its pods in the metrics', async () => {
     await node.put('web.yaml', pod);
     await node.running('web');
-    // The pod is also created in the node's own API, which delivers it back.
+    // The static pod is also created as a mirror pod in the node's own API, which delivers it back.
     const counted = [
       '\nkubelet_working_pods{lifecycle="sync",config="desired",static="true"} 1\n',
       '\nkubelet_mirror_pods 1\n',
@@ -69,7 +69,7 @@ describe('health and metrics of a separate node', { timeout: 180_000 }, () => {
       assert.ok(metrics.includes(`\n${line}`), `${line} is missing`);
   });
 
-  it('is live but not ready while the runtime is unresponsive or absent', async () => {
+  it('reports live but not ready while the runtime is unresponsive or stopped', async () => {
     const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd', 'containerd.pid'), 'utf8'));
     process.kill(pid, 'SIGSTOP');
     try {

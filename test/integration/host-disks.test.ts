@@ -9,7 +9,7 @@ import { realClock } from '../../src/lib/index.ts';
 import { HostDisks } from '../../src/volumes/index.ts';
 import { LoopDisk } from '../disks/loop-disk.ts';
 
-test('treats a disk as empty only if it could be read', { timeout: 120_000 }, async () => {
+test('treats a disk as empty only if its content could be read', { timeout: 120_000 }, async () => {
   const { signal } = new AbortController();
   const folder = await mkdtemp(join(tmpdir(), 'klg-disks-'));
   try {
@@ -18,7 +18,7 @@ test('treats a disk as empty only if it could be read', { timeout: 120_000 }, as
     assert.deepEqual(await disks.probe(disk.device, signal), { kind: 'nothing' });
     disk.format();
     assert.deepEqual(await disks.probe(disk.device, signal), { kind: 'file-system', type: 'ext4' });
-    // A directory or a missing file cannot be read as a disk.
+    // Neither a directory nor a missing file can be read as a disk.
     for (const path of [folder, join(folder, 'gone')])
       await assert.rejects(disks.probe(path, signal), { code: 'VOLUME_UNUSABLE' });
   } finally {
@@ -26,7 +26,7 @@ test('treats a disk as empty only if it could be read', { timeout: 120_000 }, as
   }
 });
 
-/** Why the kernel does not let this process grow a mounted file system of that type. */
+/** Returns why the kernel does not let this process grow a mounted file system of that type. */
 function withoutRight(type: 'ext4' | 'xfs'): string | false {
   const sysResource = 1n << 24n;
   const status = readFileSync('/proc/self/status', 'utf8');
@@ -35,7 +35,7 @@ function withoutRight(type: 'ext4' | 'xfs'): string | false {
 }
 
 for (const type of ['ext4', 'xfs'] as const)
-  test(`the file system of a ${type} disk grows with the disk while mounted`, {
+  test(`grows the mounted file system of a ${type} disk after the disk has grown`, {
     timeout: 300_000,
     skip: withoutRight(type),
   }, async () => {

@@ -11,7 +11,7 @@ import {
 } from '../../src/node/index.ts';
 import { until } from '../fakes/until.ts';
 
-/** A separate network namespace: the machine's network stays unchanged. */
+/** A separate network namespace, so that the machine's network stays unchanged. */
 const network = `kubeling-firewall-${process.pid}`;
 const inside = ['ip', 'netns', 'exec', network];
 
@@ -22,7 +22,7 @@ function said(...[file = '', ...args]: readonly string[]): string {
 before(() => said('ip', 'netns', 'add', network));
 after(() => said('ip', 'netns', 'del', network));
 
-test('blocks loopback addresses for other hosts in the real packet filter with one rule after repeated syncs', async () => {
+test('blocks access to loopback addresses from other hosts in the real packet filter with one rule, also after repeated syncs', async () => {
   const clock = realClock();
   const { logger, records } = collectLogs(clock);
   const listed = () => said(...inside, 'iptables', '-w', '5', '-S');
@@ -48,7 +48,7 @@ test('blocks loopback addresses for other hosts in the real packet filter with o
   assert.deepEqual([...records], []);
 });
 
-test('rules of two data directories and of a cluster do not remove each other', async () => {
+test('keeps the firewall rules of other data directories and of a cluster when it removes its own', async () => {
   const clock = realClock();
   const { logger } = collectLogs(clock);
   const filter = createPacketFilter(clock, inside);

@@ -42,7 +42,7 @@ const recorder = new ArgumentRecorder(folder, {
 process.env['PATH'] = `${recorder.folder}:${process.env['PATH']}`;
 
 const long = 'a'.repeat(65_536);
-/** As whole arguments, and as the last component of a path. */
+/** Hostile strings, passed as whole arguments and as the last component of a path. */
 const hostile = [
   '-iT/x',
   '-fx',
@@ -58,7 +58,10 @@ const hostile = [
   long,
 ];
 
-/** The result of one call site: the arguments the programs received and what was rejected. */
+/**
+ * The result of one call site: the arguments that programs received, and the inputs that were
+ * rejected.
+ */
 interface Outcome {
   readonly recorded: readonly Recorded[];
   readonly refusals: readonly unknown[];
@@ -85,7 +88,7 @@ const quotas = new HostDirectoryQuotas({
   registryDir: folder,
 });
 
-/** Runs nothing: records the arguments a program would receive. */
+/** A fake program runner that records the arguments. */
 let handed: Recorded[] = [];
 const run: Run = async (file, args) => {
   handed.push({ program: file, args });
@@ -107,7 +110,7 @@ function table(text: string): string {
   return procDir;
 }
 
-/** Each mount point in the table is backed by a loop device. */
+/** Creates a fake /sys with a loop device whose backing file has the hostile name. */
 function loops(text: string): string {
   const sysDir = mkdtempSync(join(folder, 'sys-'));
   mkdirSync(join(sysDir, 'block/loop0/loop'), { recursive: true });
@@ -131,10 +134,13 @@ const both =
   (act: (path: string) => unknown): Attempt =>
   (text, below) => [() => act(text), () => act(below)];
 
-/** For call sites that unmount only what they find in the kernel's mount table. */
+/**
+ * Records the unmount of a path, for call sites that unmount only mounts found in the kernel's
+ * mount table.
+ */
 const unmounting = (path: string) => void handed.push({ program: 'umount', args: umountArguments([], path) });
 
-/** A directory with that name on a disk with quotas. */
+/** Sets the quota of a directory with the hostile name, on a disk with quotas. */
 function limited(below: string): Promise<unknown> {
   const directory = join(folder, 'limited', below);
   mkdirSync(directory, { recursive: true });
@@ -250,13 +256,13 @@ const attempts: Readonly<Record<string, Attempt>> = {
   ],
 };
 
-/** Whether a program may parse the argument as an option. */
+/** Whether the program may parse the argument as an option. */
 function isOption({ program, args }: Recorded, text: string): boolean {
   const end = args.indexOf('--');
-  // Options that consume the next argument unconditionally.
+  // Options that always consume the next argument.
   const takers = ['--comment', 'dev', '-t', '-o'];
   return args.some((arg, index) => {
-    // The first `--` is ours, and everything after it is data.
+    // The first `--` is added by kubeling; every argument after it is data.
     if (!arg.includes(text) || (end >= 0 && index >= end)) return false;
     if (text === '--' && arg !== text) return false;
     if (takers.includes(args[index - 1] ?? '')) return false;
@@ -279,16 +285,16 @@ async function outcomeOf(acts: readonly (() => unknown)[]): Promise<Outcome> {
   return { recorded: [...recorder.take(), ...handed], refusals };
 }
 
-describe('external strings as program arguments', { timeout: 600_000 }, () => {
+describe('external strings in program arguments', { timeout: 600_000 }, () => {
   const fromOutside = startedPrograms.filter(({ outside }) => outside !== '');
 
-  it('are tested at every call site', () => {
+  it('are tested at every call site in the source', () => {
     const places = fromOutside.map(({ file, program }) => `${file} ${program}`);
     assert.deepEqual(Object.keys(attempts).toSorted(), places.toSorted());
   });
 
   for (const [place, attempt] of Object.entries(attempts))
-    it(`are data or rejected at ${place}`, async () => {
+    it(`are passed as data or rejected at ${place}`, async () => {
       const reached = new Set<string>();
       for (const text of hostile) {
         const { recorded, refusals } = await outcomeOf(attempt(text, `/nowhere/${text}`));
@@ -304,8 +310,8 @@ describe('external strings as program arguments', { timeout: 600_000 }, () => {
       if (literal !== undefined) assert.ok(reached.has(literal), `${literal} was rejected for all of them`);
     });
 
-  it('are data to the script that Node.js runs, not options of Node.js', async () => {
-    // With the exit code for a device in use.
+  it('are passed as data to the script that Node.js runs, not as options of Node.js', async () => {
+    // The script exits with the code for a device in use.
     assert.equal(await disks.isHeld('--eval=process.exit(3)', signal), false);
   });
 });

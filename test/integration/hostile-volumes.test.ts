@@ -13,10 +13,10 @@ const { signal } = new AbortController();
 const isRefusal = (error: unknown) => isKind(error, 'Failed');
 
 /**
- * With the real mount(8). A pod has written a file system table into its volume and makes mount(8)
- * read it through an NFS server that is an option: `-iT<directory>:` with the path `/fstab`.
+ * Uses the real mount(8). The pod has written a file system table into its volume and tries to make
+ * mount(8) read it, with an NFS server that is an option: `-iT<directory>:` with the path `/fstab`.
  */
-describe('NFS server that is an option of mount(8)', { timeout: 120_000 }, () => {
+describe('an NFS server name that is an option of mount(8)', { timeout: 120_000 }, () => {
   let folder: string;
   let secret: string;
   let place: string;
@@ -66,7 +66,7 @@ describe('NFS server that is an option of mount(8)', { timeout: 120_000 }, () =>
   });
 });
 
-describe('programs of this machine', { timeout: 120_000 }, () => {
+describe('the programs of this machine', { timeout: 120_000 }, () => {
   let folder: string;
 
   before(async () => {
@@ -79,7 +79,7 @@ describe('programs of this machine', { timeout: 120_000 }, () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  // In this order: a file system is created, then found and grown.
+  // The order matters: a file system is created, then found and grown.
   for (const [program, ...args] of [
     ['mkfs.ext4', '-F', '-m0', '-q', '--', '-disk'],
     ['blkid', '-p', '-s', 'TYPE', '-o', 'export', '--', '-disk'],
@@ -91,8 +91,9 @@ describe('programs of this machine', { timeout: 120_000 }, () => {
       execFileSync(program, args, { cwd: folder, stdio: 'pipe' });
     });
 
-  it('mount and unmount at a path with options, spaces and line feeds', async () => {
-    // Without the system calls, for which no argument is an option.
+  it('mount and unmount work at a path with options, spaces and line feeds', async () => {
+    // Makes the mount system calls fail, so that mount(8) is used: for system calls no argument is
+    // an option.
     const files = new HostVolumeFiles(realClock(), { mount: () => 'failed', unmount: () => 'failed' });
     for (const name of ['-o bind', 'a\nb', '--', 'a,b"c']) {
       const directory = join(folder, name);

@@ -21,7 +21,7 @@ async function listening(server: Server, host = '127.0.0.1') {
   return { request, [Symbol.asyncDispose]: close };
 }
 
-/** A server that gives the same response to every request and records the requests. */
+/** Starts a server that gives the same response to every request and records the requests. */
 async function answering(answer: RequestListener, host?: string) {
   const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
@@ -43,8 +43,8 @@ async function certificate(): Promise<{ readonly key: string; readonly cert: str
   }
 }
 
-describe('HTTP request over the network', () => {
-  it('sends its headers unchanged with their own host and no others', async () => {
+describe('an HTTP probe request over the network', () => {
+  it('sends its headers unchanged, with its own host and no other headers', async () => {
     await using server = await answering((_request, response) => response.writeHead(418).end('tea'));
     const headers = [
       ['Host', 'somewhere'],
@@ -58,7 +58,7 @@ describe('HTTP request over the network', () => {
     assert.deepEqual({ ...asked?.headers }, { host: 'somewhere', 'x-two': '1, 2', connection: 'close' });
   });
 
-  it('reads only the requested amount of a long response', async () => {
+  it('reads only the limited part of a long response', async () => {
     await using server = await answering((_request, response) => {
       const more = () => response.write('x'.repeat(1_000), () => response.destroyed || setImmediate(more));
       more();
@@ -72,14 +72,14 @@ describe('HTTP request over the network', () => {
     assert.equal((await sendHttp(server.request, 10, open)).body.toString(), 'six');
   });
 
-  it('accepts any certificate', async () => {
+  it('accepts any server certificate', async () => {
     const tls = createTlsServer(await certificate(), (_request, response) => response.end('safe'));
     await using server = await listening(tls);
     const { body } = await sendHttp({ ...server.request, scheme: 'https' }, 10, open);
     assert.equal(body.toString(), 'safe');
   });
 
-  it('reports a server that does not speak TLS', async () => {
+  it('reports a server that does not use TLS', async () => {
     await using server = await answering((_request, response) => response.end());
     await assert.rejects(sendHttp({ ...server.request, scheme: 'https' }, 10, open), {
       code: 'HTTP_NOT_TLS',
@@ -93,7 +93,7 @@ describe('HTTP request over the network', () => {
     await assert.rejects(sendHttp(server.request, 10, open), { code: 'ECONNREFUSED' });
   });
 
-  it('ends immediately when aborted, before and during the response', async () => {
+  it('ends immediately when it is aborted, before and during the response', async () => {
     for (const begin of [false, true]) {
       const controller = new AbortController();
       await using server = await answering((_request, response) => {
@@ -104,7 +104,7 @@ describe('HTTP request over the network', () => {
     }
   });
 
-  it('is rejected when a header is invalid', async () => {
+  it('is rejected if a header is invalid', async () => {
     await using server = await answering((_request, response) => response.end());
     await assert.rejects(sendHttp({ ...server.request, headers: [['X', 'a\nb']] }, 10, open), {
       code: 'ERR_INVALID_CHAR',

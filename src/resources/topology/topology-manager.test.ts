@@ -94,7 +94,7 @@ describe('the topology manager', () => {
     }
   });
 
-  it("returns a rejection by a provider unchanged, and any other error as unexpected admission error", async () => {
+  it('returns a rejection by a provider unchanged, and any other error as unexpected admission error', async () => {
     const provider = new Provider();
     provider.outcome = (container) =>
       container === 'two' ? { reason: 'SMTAlignmentError', message: 'odd' } : undefined;

@@ -1,4 +1,4 @@
-// How the client opens, shares, loses and reopens its connection.
+// How the gRPC client opens, shares, loses and reopens its connection.
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ import { answering, createHarness, failsWith, forever } from './rig.ts';
 
 const never = () => new Promise<never>(() => {});
 
-describe('connection without a server', () => {
+describe('a gRPC connection without a server', () => {
   test('fails with UNAVAILABLE and the path immediately when the socket is missing', async () => {
     await using the = createHarness();
     await assert.rejects(
@@ -52,8 +52,11 @@ describe('connection without a server', () => {
   });
 });
 
-describe('connection back-off', () => {
-  /** The milliseconds after each failure until the next attempt, found by trying every one. */
+describe('the back-off of gRPC connections', () => {
+  /**
+   * Returns the milliseconds after each failure until the next attempt, found by calling in every
+   * millisecond.
+   */
   async function delays(random: number, count: number): Promise<readonly number[]> {
     const clock = new VirtualClock();
     await using the = createHarness({ clock, random: { next: () => random } });
@@ -74,16 +77,16 @@ describe('connection back-off', () => {
     return found;
   }
 
-  test('doubles from 100 ms to 3 s and stays there', async () => {
+  test('doubles from 100 ms to 3 s, the maximum', async () => {
     assert.deepEqual(await delays(0.5, 7), [100, 200, 400, 800, 1_590, 2_970, 2_970]);
   });
 
-  test('is jittered', async () => {
+  test('has a random jitter', async () => {
     assert.deepEqual(await delays(0, 3), [90, 180, 360]);
     assert.deepEqual(await delays(0.999, 3), [110, 220, 440]);
   });
 
-  test('fails calls immediately with the error of the last attempt', async () => {
+  test('fails calls immediately with the error of the last attempt while it is active', async () => {
     const clock = new VirtualClock();
     await using the = createHarness({ clock });
     await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ENOENT/));
@@ -93,7 +96,7 @@ describe('connection back-off', () => {
     assert.equal((await the.client.version({}, forever)).runtimeName, 'ours');
   });
 
-  test('is reset after a connection that worked', async () => {
+  test('is reset after a successful connection', async () => {
     const clock = new VirtualClock();
     await using the = createHarness({ clock, random: { next: () => 0.5 } });
     for (let round = 0; round < 2; round++) {
@@ -108,7 +111,7 @@ describe('connection back-off', () => {
   });
 });
 
-describe('connection to a slow or misbehaving server', () => {
+describe('a gRPC connection to a slow or misbehaving server', () => {
   test('fails at the connect timeout when the server accepts and never responds', async () => {
     const clock = new VirtualClock();
     await using the = createHarness({ clock, connectTimeoutMs: 10_000 });
@@ -137,7 +140,7 @@ describe('connection to a slow or misbehaving server', () => {
     assert.equal(peer.sockets.length, 1);
   });
 
-  test('lets one caller abort immediately while the others get the connection', async () => {
+  test('lets one caller abort its wait immediately while the others get the connection', async () => {
     await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});
@@ -158,7 +161,7 @@ describe('connection to a slow or misbehaving server', () => {
     assert.equal(peer.sockets.length, 1);
   });
 
-  test('uses an attempt that all callers aborted for the next caller', async () => {
+  test('uses a connection attempt that all callers aborted for the next caller', async () => {
     await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});
@@ -227,8 +230,8 @@ describe('connection to a slow or misbehaving server', () => {
   }
 });
 
-describe('server that stops', () => {
-  test('answering: the call fails at its deadline', async () => {
+describe('a gRPC server that stops', () => {
+  test('answering: fails the call at its deadline', async () => {
     const clock = new VirtualClock();
     const observed: AbortSignal[] = [];
     await using the = createHarness({ clock });
@@ -251,7 +254,7 @@ describe('server that stops', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('reading: aborted calls return, however many', async () => {
+  test('reading: lets aborted calls return immediately, however many', async () => {
     await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using relay = new Relay(the.other('server.sock'));
@@ -273,7 +276,7 @@ describe('server that stops', () => {
     }
   });
 
-  test('running during a call: the call is UNAVAILABLE and the same client finds the next server', async () => {
+  test('during a call: fails the call with UNAVAILABLE, and the same client connects to the next server', async () => {
     await using the = createHarness();
     const start = async () => {
       const child = fork(join(import.meta.dirname, 'runtime-process.ts'), [the.path]);
@@ -307,7 +310,7 @@ describe('server that stops', () => {
   });
 });
 
-describe('closing the client', () => {
+describe('closing the gRPC client', () => {
   test('aborts the connection attempt and fails its callers immediately', async () => {
     await using the = createHarness();
     await using peer = await rawPeer(the.path, (socket) => socket.resume());
@@ -346,7 +349,7 @@ describe('closing the client', () => {
     await assert.rejects(the.client.version({}, forever), failsWith('CANCELLED', /closed/));
   });
 
-  test('ends a connection that received GOAWAY, too', async () => {
+  test('also ends a connection that received GOAWAY', async () => {
     await using the = createHarness();
     const server = createHttp2Server();
     let began = false;
@@ -359,7 +362,7 @@ describe('closing the client', () => {
     const call = the.client.version({}, forever);
     const outcome = assert.rejects(call, failsWith('CANCELLED', /closed/));
     await until('the call has arrived', () => began);
-    // The next call needs a new connection, because the server has sent GOAWAY on the first.
+    // The server has sent GOAWAY on the first connection, so the next call opens another one.
     const next = the.client.version({}, forever);
     const nextOutcome = assert.rejects(next);
     await settle();
@@ -369,7 +372,7 @@ describe('closing the client', () => {
   });
 });
 
-test('replaces a connection that has run out of stream IDs', async () => {
+test('replaces a connection that has used up its stream IDs', async () => {
   await using the = createHarness();
   await the.serve(answering);
   const socket = connectSocket(the.path);

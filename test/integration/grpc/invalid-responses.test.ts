@@ -14,7 +14,7 @@ import { answering, createHarness, failsWith, forever } from './rig.ts';
 const grpc = { ':status': 200, 'content-type': 'application/grpc' };
 const good = grpcFrame(VersionResponse.encode({ runtimeName: 'odd' }));
 
-/** Responds with these bytes and a status. */
+/** Responds with these bytes and a gRPC status. */
 function answer(stream: ServerHttp2Stream, bytes: Buffer, trailers: Record<string, string>): void {
   stream.respond(grpc, { waitForTrailers: true });
   stream.on('wantTrailers', () => stream.sendTrailers(trailers));
@@ -86,7 +86,7 @@ const wrong: readonly (readonly [string, (stream: ServerHttp2Stream) => void, Gr
 ];
 
 for (const [what, respond, code, message] of wrong) {
-  test(`${what} fails with ${code} and keeps the connection`, async () => {
+  test(`the response ${what} fails the call with ${code} and keeps the connection`, async () => {
     await using the = createHarness();
     let calls = 0;
     await using peer = await http2Peer(the.path, (stream) => {
@@ -107,7 +107,7 @@ test('fails a call whose response comes with an error status', async () => {
   await assert.rejects(the.client.version({}, forever), failsWith('NOT_FOUND', /^gone away$/));
 });
 
-test('never reports a truncated stream as complete, even when its end was already in transit', async () => {
+test('never reports a truncated stream as complete, even if its end was already received', async () => {
   await using the = createHarness();
   const event = grpcFrame(ContainerEventResponse.encode({ containerId: 'x'.repeat(64 << 10) }));
   await using _peer = await http2Peer(the.other('server.sock'), (stream) =>
@@ -117,8 +117,8 @@ test('never reports a truncated stream as complete, even when its end was alread
   await relay.listen(the.path);
   const events = the.client.getContainerEvents({}, forever)[Symbol.asyncIterator]();
   await events.next();
-  // Long enough for everything including trailers to reach the client, which reads only what fits
-  // its window.
+  // Waits until everything including trailers has reached the client, which reads only what fits
+  // its flow-control window.
   await new Promise((resolve) => setTimeout(resolve, 300));
   relay.cut();
   await until('the connection is closed', () => relay.open === 0);

@@ -1,4 +1,4 @@
-// Runs every kind of call of a client many times and reports what it leaks. Run with --expose-gc.
+// Makes every kind of gRPC call many times and reports memory leaks. Run with --expose-gc.
 import { getEventListeners } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,8 +14,8 @@ import { GrpcChannel, GrpcServer, type ServiceImplementation } from '../../../sr
 
 export interface LeakReport {
   /**
-   * Growth of the heap and of buffers in bytes by kind of call, after a shorter warm-up round of
-   * the same.
+   * The growth of the heap and of buffers in bytes by kind of call, after a shorter warm-up of the
+   * same calls.
    */
   readonly growth: Readonly<Record<string, number>>;
   readonly listeners: number;
@@ -47,7 +47,7 @@ const implementation: Partial<ServiceImplementation<RuntimeServiceMethods>> = {
   },
 };
 
-/** The signal of the whole process: everything below listens on it, and no listener may stay. */
+/** The abort signal of the whole process: every call adds a listener to it and must remove it. */
 const root = new AbortController();
 const clock = realClock();
 

@@ -6,12 +6,12 @@ import { promisify } from 'node:util';
 import type { LeakReport } from './leak-process.ts';
 
 /**
- * Allows for caches and compiled code of the engine. A listener or closure leaked per call exceeds
- * it.
+ * The tolerance allows for caches and compiled code of the engine; a listener or closure leaked per
+ * call exceeds it.
  */
 const allowedBytes = 400_000;
 
-test('leaks nothing after ten thousand calls and streams left early, aborted, late and rejected', async () => {
+test('leaks no memory after ten thousand calls and streams that were left early, aborted, late or rejected', async () => {
   const script = join(import.meta.dirname, 'leak-process.ts');
   const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', script], {
     timeout: 120_000,

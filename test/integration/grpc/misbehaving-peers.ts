@@ -6,14 +6,14 @@ import {
 } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** The minimum an HTTP/2 peer sends: its settings, all defaults. */
+/** The minimum that an HTTP/2 peer must send: a settings frame with all defaults. */
 export const emptySettings = Buffer.from('000000040000000000', 'hex');
 
 export interface Peer extends AsyncDisposable {
   readonly sockets: readonly Socket[];
 }
 
-/** Listens on a unix socket and handles each connection with the given function. */
+/** Listens on a Unix socket and calls the given function for each connection. */
 export async function rawPeer(path: string, greet: (socket: Socket) => void): Promise<Peer> {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
@@ -31,7 +31,7 @@ export async function rawPeer(path: string, greet: (socket: Socket) => void): Pr
   };
 }
 
-/** Forwards a delayed connection to its server. */
+/** Forwards a delayed connection to the real server. */
 export function forward(socket: Socket, path: string): void {
   const far = connect(path);
   far.on('error', () => socket.destroy());
@@ -39,7 +39,7 @@ export function forward(socket: Socket, path: string): void {
   socket.pipe(far).pipe(socket);
 }
 
-/** An HTTP/2 server that answers each request with the given function, gRPC or not. */
+/** Starts an HTTP/2 server that calls the given function for each request, gRPC or not. */
 export async function http2Peer(
   path: string,
   answer: (stream: ServerHttp2Stream) => void,

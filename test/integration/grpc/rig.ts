@@ -15,7 +15,9 @@ import { socketFolder } from '../../fakes/socket-folder.ts';
 export type Client = ServiceClient<RuntimeServiceMethods>;
 export type Implementation = Partial<ServiceImplementation<RuntimeServiceMethods>>;
 
-/** A client of a runtime at a socket in a separate directory; the test provides the server. */
+/**
+ * A gRPC client of a runtime at a socket in a temporary directory; the test provides the server.
+ */
 export interface Harness extends AsyncDisposable {
   readonly path: string;
   readonly other: (name: string) => string;
@@ -50,7 +52,9 @@ export const forever = { signal: new AbortController().signal };
 
 export const answering: Implementation = { version: async () => ({ runtimeName: 'ours' }) };
 
-/** For assert.rejects: a GrpcError with this code and, if given, this message. */
+/**
+ * Returns a validator for assert.rejects: a GrpcError with this code and, if given, this message.
+ */
 export function failsWith(code: GrpcCode, message?: RegExp): (error: unknown) => true {
   return (error) => {
     assert.ok(error instanceof GrpcError, String(error));

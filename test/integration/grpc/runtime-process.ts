@@ -1,4 +1,4 @@
-// A runtime in a separate process that can be killed: runtime-process.ts SOCKET
+// Runs a fake runtime in a separate process that can be killed: runtime-process.ts SOCKET
 import { RuntimeService, type RuntimeServiceMethods } from '../../../src/cri/index.ts';
 import { GrpcServer, type ServiceImplementation } from '../../../src/protocols/grpc/index.ts';
 

@@ -14,7 +14,7 @@ import { answering, createHarness, failsWith, forever } from './rig.ts';
 const fill = (server: ServiceAdder) =>
   server.add(RuntimeService, answering as ServiceImplementation<RuntimeServiceMethods>);
 
-test('loads the service once, with the first caller', async () => {
+test('loads the gRPC service once, when the first client calls', async () => {
   await using setup = createHarness();
   let loads = 0;
   await using _server = await serveOnDemand(setup.path, async (server) => {
@@ -38,20 +38,20 @@ test('loads the service once, with the first caller', async () => {
   assert.equal(loads, 1);
 });
 
-test('retries a failed load with the next caller', async () => {
+test('retries a failed load of the gRPC service with the next call', async () => {
   await using setup = createHarness({ baseBackoffMs: 1, maxBackoffMs: 1 });
   let loads = 0;
   const bugs: unknown[] = [];
   await using _server = await serveOnDemand(
     setup.path,
     async (server) => {
-      if (loads++ === 0) throw new Error('not yet');
+      if (loads++ === 0) throw new Error('the service cannot be loaded yet');
       fill(server);
     },
     { onBug: (_path, error) => bugs.push(error) },
   );
   await assert.rejects(setup.client.version({}, forever), failsWith('UNAVAILABLE'));
-  assert.equal(String(bugs[0]), 'Error: not yet');
+  assert.equal(String(bugs[0]), 'Error: the service cannot be loaded yet');
   for (let tries = 0; ; tries++) {
     const answer = await setup.client.version({}, forever).catch((error) => {
       if (tries > 1_000) throw error;
@@ -62,7 +62,7 @@ test('retries a failed load with the next caller', async () => {
   assert.equal(loads, 2);
 });
 
-test('stops with all connected clients, whether or not they have called', async () => {
+test('disconnects all clients when it stops, whether or not they have called', async () => {
   await using setup = createHarness();
   const server = await serveOnDemand(setup.path, async (adder) => fill(adder));
   await setup.client.version({}, forever);
