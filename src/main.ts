@@ -1,17 +1,19 @@
 /**
- * The composition root: the one place that touches the process. It owns the root AbortController and hands the
- * commands everything they use of the world.
+ * The composition root, the only module that uses process-wide state. It owns the root
+ * AbortController and passes all dependencies to the commands.
  */
 import { flushOutput, runCli, sealInheritedDescriptors, watchProcess } from './cli/index.ts';
 import { realClock, systemRandom } from './lib/index.ts';
 
 const root = new AbortController();
-// Sockets are open from bind to chmod to all users whom the umask lets write, those of containerd and its shims too.
+// Between bind and chmod a Unix socket is accessible to every user that the umask allows;
+// containerd and its shims inherit this umask for their sockets.
 process.umask(process.umask() | 0o022);
 sealInheritedDescriptors(process.argv);
 watchProcess(process, root);
 
-// A reader that went away (kubeling doctor | head) is no failure: what it no longer reads is dropped.
+// A reader that closed the pipe (kubeling doctor | head) is no failure: the remaining output is
+// dropped.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 const code = await runCli({
@@ -29,5 +31,5 @@ const code = await runCli({
   },
 });
 await flushOutput([process.stdout, process.stderr], root.signal);
-// A forgotten handle cannot hold us.
+// A handle that was not closed must not keep the process alive.
 process.exit(code);

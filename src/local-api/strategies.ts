@@ -17,7 +17,7 @@ export interface StrategyDeps {
   readonly tokens: TokenIssuer;
   readonly signer: CertificateSigner;
   readonly authorizer: AccessAuthorizer;
-  /** The current CA certificate. */
+  /** The current CA certificate of the API server. */
   readonly authorityPem: () => string;
   readonly clock: Clock;
   readonly random: Random;
@@ -34,7 +34,10 @@ export interface Strategies {
   ) => readonly Controller[];
 }
 
-/** Virtual addresses without a service proxy: pods only read them from their environment. */
+/**
+ * The virtual IP addresses of services. There is no service proxy: pods only read the addresses
+ * from their environment.
+ */
 const serviceRange = '10.96.0.0/16';
 
 /** The strategies of all kinds, and the catalogue that uses them. */

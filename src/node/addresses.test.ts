@@ -63,7 +63,7 @@ test('uses the resolved address that the machine has, preferably of the preferre
   assert.equal(looked(['8.8.8.8']), '10.0.0.5');
 });
 
-test('rejects an address that is unreachable or not on the machine, and quotes it', () => {
+test('rejects a configured address that is unreachable or not on the machine, and quotes it', () => {
   for (const [ip, why] of [
     ['127.0.0.1', /127\.0\.0\.1 .*loopback/],
     ['224.0.0.1', /multicast/],
@@ -77,12 +77,12 @@ test('rejects an address that is unreachable or not on the machine, and quotes i
   }
 });
 
-test('says what to do when no address is found', () => {
+test('recommends --node-ip when no address is found', () => {
   const nowhere = { ...facts, routes: { ipv4: [], ipv6: [] } };
   assert.throws(() => nodeAddresses(plain, nowhere, []), { code: 'NODE_ADDRESS', message: /--node-ip$/ });
 });
 
-test('keeps existing addresses with an external cloud provider, else uses configured ones, else the host name', () => {
+test('with an external cloud provider keeps existing addresses, else uses configured ones, else the host name', () => {
   const cloud = { ...plain, cloudProvider: 'external' } as const;
   const set = [{ type: 'ExternalIP', address: '1.2.3.4' }];
   assert.deepEqual(nodeAddresses(cloud, facts, set), set);
@@ -93,7 +93,7 @@ test('keeps existing addresses with an external cloud provider, else uses config
   assert.deepEqual(show(nodeAddresses(anyV6, facts, [])), ['InternalIP=fd00::5', 'Hostname=n1']);
 });
 
-test('sets the annotation for the cloud provider only for configured addresses', () => {
+test('sets the provided-node-ip annotation only with a cloud provider and configured addresses', () => {
   const cloud = { ...plain, cloudProvider: 'external' } as const;
   assert.equal(providedIps(cloud), undefined);
   assert.equal(providedIps({ ...cloud, ips: ['0.0.0.0'] }), undefined);
@@ -101,7 +101,7 @@ test('sets the annotation for the cloud provider only for configured addresses',
   assert.equal(providedIps({ ...cloud, ips: ['10.1.0.5', 'fd00::5'] }), '10.1.0.5,fd00::5');
 });
 
-test('trusts the address provider, and puts configured addresses first and alone of their type', () => {
+test('uses the addresses of the provider, with configured addresses first and as the only ones of their type', () => {
   const provided = [
     { type: 'InternalIP', address: '10.0.0.5' },
     { type: 'InternalIP', address: '10.1.0.5' },
@@ -156,7 +156,7 @@ test("uses a loopback interface's address for a route through an interface witho
   assert.equal(routedAddress({ ipv4: [], ipv6: ['bgp0'] }, addresses, 'ipv4'), undefined);
 });
 
-test('normalizes addresses', () => {
+test('normalizes the spelling of IP addresses', () => {
   assert.equal(canonicalAddressIp('FD00:0:0::1'), 'fd00::1');
   assert.equal(canonicalAddressIp('fe80::1%eth0'), 'fe80::1');
   assert.equal(canonicalAddressIp('10.0.0.300'), undefined);
@@ -205,7 +205,7 @@ function polledBy(first: Answer) {
   return { script, clock, logs, polled, stop };
 }
 
-test('keeps the last good result, and notifies of changes only', async () => {
+test('keeps the last good result of the address provider, and notifies of changes only', async () => {
   const { script, clock, logs, polled, stop } = polledBy(async () => [at('10.0.0.1')]);
   await clock.advance(11_000);
   assert.deepEqual([polled.latest, script.asked, script.changes], [[at('10.0.0.1')], 2, 1]);
@@ -220,7 +220,7 @@ test('keeps the last good result, and notifies of changes only', async () => {
   await stop();
 });
 
-test('aborts and retries a call that hangs, and rejects an empty result', async () => {
+test('aborts and retries a call of the address provider that hangs, and rejects an empty result', async () => {
   const { script, clock, polled, stop } = polledBy(() => new Promise(() => {}));
   await clock.advance(5_000);
   assert.match(polled.problem ?? '', /within 5000 ms/);

@@ -12,7 +12,7 @@ import {
 import type { AddressProvider, LocalAddress } from './inputs.ts';
 import type { NodeSettings } from './settings.ts';
 
-/** Everything known about the node's addresses. */
+/** The inputs from which the node's addresses are computed. */
 export interface AddressFacts {
   readonly local: readonly LocalAddress[];
   /** The addresses the node's name resolves to; none when it does not resolve. */
@@ -24,19 +24,19 @@ export interface AddressFacts {
 
 type AddressSettings = Pick<NodeSettings, 'ips' | 'hostname' | 'cloudProvider' | 'name'>;
 
-/** For the cloud provider: the addresses this node was configured with. */
+/** The annotation that passes the configured addresses of this node to the cloud provider. */
 export const providedIpAnnotation = 'alpha.kubernetes.io/provided-node-ip';
 
-/** The value of that annotation; undefined where it must not exist. */
+/** The value of the provided-node-ip annotation; undefined if the Node must not have it. */
 export function providedIps({ ips, cloudProvider }: AddressSettings): string | undefined {
   const valid = configured(ips);
   return cloudProvider === 'external' && valid.length > 0 ? valid.join(',') : undefined;
 }
 
 /**
- * The addresses of the node, preferred ones first. With an external cloud provider existing
- * addresses stay, because it owns them. Throws NODE_ADDRESS when no address is reachable from other
- * machines; the caller keeps the previous ones.
+ * The addresses of the node, preferred ones first. With an external cloud provider the existing
+ * addresses are kept, because the provider owns them. Throws NODE_ADDRESS when no address is
+ * reachable from other machines; the caller then keeps the previous ones.
  */
 export function nodeAddresses(
   settings: AddressSettings,
@@ -60,7 +60,7 @@ function configured(ips: readonly string[]): readonly string[] {
   return ips.flatMap((text) => canonicalAddressIp(text) ?? []).filter((ip) => !isUnspecified(ip));
 }
 
-/** A node must not publish an address it does not have. */
+/** A configured address that the machine does not have must not be published. */
 function rejectForeign(ip: string, local: readonly LocalAddress[]): void {
   const problem = unusableAddressReason(ip);
   if (problem !== undefined) {
@@ -91,7 +91,10 @@ function detected({ ips, hostname, name }: AddressSettings, facts: AddressFacts)
   );
 }
 
-/** The name may resolve to another machine's address, so only addresses of this machine count. */
+/**
+ * The node's name may resolve to another machine's address, so only addresses of this machine
+ * count.
+ */
 function resolved({ lookedUp, local }: AddressFacts, prefer: AddressFamily): string | undefined {
   const own = lookedUp
     .flatMap((text) => canonicalAddressIp(text) ?? [])
@@ -100,8 +103,8 @@ function resolved({ lookedUp, local }: AddressFacts, prefer: AddressFamily): str
 }
 
 /**
- * Configured addresses come first and are alone of their type and family; the rest are the
- * provider's.
+ * Configured addresses come first, and addresses of the provider with the same type and family are
+ * dropped; its other addresses are kept.
  */
 function fromProvider(
   provided: readonly NodeAddress[],
@@ -133,7 +136,7 @@ export function hostIps(node: Node): readonly string[] {
   return second === undefined ? [first] : [first, second];
 }
 
-/** Interfaces of the default routes, preferred ones first. */
+/** The interfaces of the default routes, preferred ones first. */
 export interface DefaultRoutes {
   readonly ipv4: readonly string[];
   readonly ipv6: readonly string[];
@@ -147,7 +150,7 @@ interface Route {
 const isUp = 0x1;
 const isReject = 0x200;
 
-/** Reads `/proc/net/route` and `/proc/net/ipv6_route`. */
+/** Parses `/proc/net/route` and `/proc/net/ipv6_route`. */
 export function readDefaultRoutes(ipv4: string, ipv6: string): DefaultRoutes {
   return { ipv4: byMetric(ipv4, routeOfIpv4), ipv6: byMetric(ipv6, routeOfIpv6) };
 }
@@ -183,8 +186,8 @@ export function routedAddress(
   const families: readonly AddressFamily[] = prefer === 'ipv6' ? ['ipv6', 'ipv4'] : ['ipv4', 'ipv6'];
   for (const family of families) {
     for (const name of routes[family]) {
-      // An interface may route without an address; then an address of the loopback interface
-      // serves.
+      // An interface of a route may have no address; then an address of the loopback interface is
+      // used.
       const found = reachable(local, name, family) ?? reachable(local, 'lo', family);
       if (found !== undefined) return found;
     }
@@ -199,7 +202,7 @@ function reachable(local: readonly LocalAddress[], name: string, family: Address
     .find((ip) => familyOf(ip) === family && unusableAddressReason(ip) === undefined);
 }
 
-/** Address ranges that other machines cannot reach, with the reason. */
+/** IP address ranges that other machines cannot reach, with the reason. */
 const unusableBlocks: readonly (readonly [string, BlockList])[] = [
   ['a loopback address', blocks(['127.0.0.0', 8], ['::1', 128])],
   ['a multicast address', blocks(['224.0.0.0', 4], ['ff00::', 8])],
@@ -219,7 +222,7 @@ export function familyOf(ip: string): AddressFamily {
   return isIPv4(ip) ? 'ipv4' : 'ipv6';
 }
 
-/** The canonical spelling of an address, without a zone; undefined for an invalid one. */
+/** The canonical spelling of an IP address, without a zone; undefined for an invalid one. */
 export function canonicalAddressIp(text: string): string | undefined {
   const [ip = ''] = text.trim().split('%');
   if (isIP(ip) === 0) return undefined;
@@ -236,7 +239,7 @@ export function unusableAddressReason(ip: string): string | undefined {
 }
 
 export interface LatestAddresses {
-  /** The last good result; undefined before the first. */
+  /** The last good result of the address provider; undefined before the first. */
   readonly latest: readonly NodeAddress[] | undefined;
 }
 
@@ -246,11 +249,11 @@ export interface PolledAddressesOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Called when the result has changed. */
+  /** Called when the addresses have changed. */
   readonly changed?: () => void;
-  /** 10 s by default. */
+  /** The interval of calls; 10 s by default. */
   readonly everyMs?: number;
-  /** 5 s by default. */
+  /** The timeout of a call; 5 s by default. */
   readonly deadlineMs?: number;
 }
 
@@ -268,12 +271,12 @@ export class PolledAddresses implements LatestAddresses {
     return this.#latest;
   }
 
-  /** Why the last call failed; undefined when it succeeded. */
+  /** Why the last call of the address provider failed; undefined when it succeeded. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Rejects with the signal's reason only. */
+  /** Polls until aborted; rejects only with the signal's reason. */
   async run(signal: AbortSignal): Promise<never> {
     const { clock, random, everyMs = 10_000 } = this.#options;
     for (;;) {
@@ -294,7 +297,7 @@ export class PolledAddresses implements LatestAddresses {
   }
 
   #accept(addresses: readonly NodeAddress[]): void {
-    // A node without any address is unreachable, so an empty result is an error.
+    // A node without an address is unreachable, so an empty result of the provider is an error.
     if (addresses.length === 0) {
       this.#recordFailure('it returned no address');
       return;

@@ -33,7 +33,7 @@ const facts: NodeFacts = {
 };
 const bare = { metadata: { name: 'n1' } };
 
-test('publishes the machine and the features of its runtime', () => {
+test("publishes the machine's facts and the features of the container runtime", () => {
   const { node } = computeNode(bare, { settings: plainSettings, facts, now });
   assert.deepEqual(node.status?.nodeInfo, {
     machineID: 'm',
@@ -61,7 +61,7 @@ test('publishes the machine and the features of its runtime', () => {
   assert.equal(node.status?.conditions?.[0]?.lastHeartbeatTime, '2026-01-01T00:00:00Z');
 });
 
-test('publishes swap if there is any, and declared features sorted', () => {
+test('publishes swap if the machine has any, and declared features sorted', () => {
   const machine = { ...facts.machine, swap: 4096 } as NodeFacts['machine'];
   const settings = { ...plainSettings, declaredFeatures: ['B', 'A'] };
   const { status } = computeNode(bare, { settings, facts: { ...facts, machine }, now }).node;
@@ -86,7 +86,7 @@ test('keeps runtime fields while the runtime has not responded yet', () => {
   assert.equal(silent.status?.nodeInfo?.containerRuntimeVersion, 'unknown://Unknown');
 });
 
-test("publishes the cloud provider's annotation, and removes it when it is not configured any more", () => {
+test('publishes the address annotation for the cloud provider, and removes it when it is not configured any more', () => {
   const settings = { ...plainSettings, cloudProvider: 'external', ips: ['10.0.0.5'] } as const;
   const { node } = computeNode(bare, { settings, facts, now });
   assert.equal(node.metadata?.annotations?.['alpha.kubernetes.io/provided-node-ip'], '10.0.0.5');
@@ -94,7 +94,7 @@ test("publishes the cloud provider's annotation, and removes it when it is not c
   assert.deepEqual(later.metadata?.annotations, {});
 });
 
-test('is unchanged for the same facts a minute later, whatever the server dropped or reordered', () => {
+test('computes the same Node from the same facts a minute later, even if the API server dropped or reordered fields', () => {
   const { node } = computeNode(bare, { settings: plainSettings, facts, now });
   const later = computeNode(node, { settings: plainSettings, facts, now: instant(now + 60_000) }).node;
   assert.equal(isNodeChanged(node, later), false);
@@ -118,7 +118,7 @@ const machine = {
 };
 const amountFacts: AmountFacts = { machine, devices: undefined, before: {}, extended: 'kept' };
 
-test('has the capacity of the machine, all of it allocatable without reservations', () => {
+test('computes the capacity of the machine, all of it allocatable without reservations', () => {
   const all = { cpu: '4', memory: '8Gi', pods: '110', 'ephemeral-storage': '100Gi' };
   assert.deepEqual(nodeAmounts(plainSettings, amountFacts), { capacity: all, allocatable: all });
 });
@@ -142,7 +142,7 @@ test('prefers reservedSystemCPUs to reserved amounts of CPU', () => {
   assert.equal(nodeAmounts(settings, amountFacts).allocatable['cpu'], '2');
 });
 
-test('is never negative', () => {
+test('allocatable is never negative', () => {
   const settings = { ...plainSettings, reserved: [{ memory: '9Gi' }] };
   assert.equal(nodeAmounts(settings, amountFacts).allocatable['memory'], '0');
 });
@@ -169,7 +169,7 @@ test('removes a page size that the machine no longer has', () => {
   assert.ok(!('hugepages-1Gi' in capacity) && !('hugepages-1Gi' in allocatable));
 });
 
-test('keeps other resources, and removes those that were removed from the capacity', () => {
+test('keeps resources of other owners, and removes those that were removed from the capacity', () => {
   const before = {
     capacity: { 'example.com/dongle': '4' },
     allocatable: { 'example.com/dongle': '4', 'example.com/gone': '1' },
@@ -180,7 +180,7 @@ test('keeps other resources, and removes those that were removed from the capaci
   assert.ok(!('example.com/gone' in allocatable));
 });
 
-test('publishes devices of plugins, and removed ones as zero', () => {
+test('publishes devices of device plugins, and removed ones as zero', () => {
   const devices = {
     capacity: { 'gpu.example/card': '4' },
     allocatable: { 'gpu.example/card': '3' },
@@ -191,7 +191,7 @@ test('publishes devices of plugins, and removed ones as zero', () => {
   assert.deepEqual([capacity['nic.example/vf'], allocatable['nic.example/vf']], ['0', '0']);
 });
 
-test('drops devices of a previous boot, but not native resources', () => {
+test('sets devices of a previous boot to zero, but not native resources', () => {
   const before = { capacity: { 'gpu.example/card': '4', 'attachable.kubernetes.io/x': '9' } };
   const { capacity } = nodeAmounts(plainSettings, { ...amountFacts, before, extended: 'zeroed' });
   assert.equal(capacity['gpu.example/card'], '0');
@@ -204,7 +204,7 @@ test('drops devices of a previous boot, but not native resources', () => {
   ]);
 });
 
-test('keeps the spelling of an equal amount', () => {
+test('keeps the spelling of an equal quantity', () => {
   const before = { capacity: { memory: '8192Mi', cpu: '4000m' }, allocatable: { memory: '8589934592' } };
   const { capacity, allocatable } = nodeAmounts(plainSettings, { ...amountFacts, before });
   assert.deepEqual(
@@ -213,7 +213,7 @@ test('keeps the spelling of an equal amount', () => {
   );
 });
 
-test('has no capacity when the machine is unreadable, and no disk capacity when it is unmeasured', () => {
+test('publishes no capacity when the machine is unreadable, and no disk capacity when the disk was not measured', () => {
   const { capacity } = nodeAmounts(plainSettings, { ...amountFacts, machine: undefined });
   assert.deepEqual(capacity, { cpu: '0', memory: '0', pods: '110' });
   const unmeasured = { ...machine, ephemeralStorage: undefined };

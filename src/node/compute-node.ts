@@ -23,9 +23,9 @@ import type { NodeSettings } from './settings.ts';
 
 export interface ComputedNode {
   readonly node: Node;
-  /** To be published after the Node was written, and not before. */
+  /** Events to publish after the Node was written, and not before. */
   readonly events: readonly NodeEventInput[];
-  /** Facts that could not be determined and stay unchanged. */
+  /** The names of facts that could not be read, whose Node fields stay unchanged. */
   readonly problems: readonly string[];
 }
 
@@ -38,7 +38,8 @@ export interface ComputeOptions {
 }
 
 /**
- * Computes the desired Node from the current one and the facts. Fields of other owners stay. Pure.
+ * Computes the desired Node from the current one and the facts. Fields of other owners are kept.
+ * Has no side effects.
  */
 export function computeNode(before: Node, options: ComputeOptions): ComputedNode {
   const { settings, facts } = options;
@@ -125,7 +126,7 @@ function systemInfo(old: NodeSystemInfo | undefined, { settings, facts }: Comput
   };
 }
 
-/** Known fields stay until the runtime has responded. */
+/** Runtime fields of the Node are kept until the container runtime has responded. */
 function runtimeFields(runtime: RuntimeFacts | undefined): Pick<NodeStatus, 'runtimeHandlers' | 'features'> {
   if (runtime === undefined) return {};
   const features: NodeFeatures | undefined =
@@ -171,20 +172,23 @@ export type AmountSettings = Pick<
 >;
 
 export interface AmountFacts {
-  /** Undefined when the machine is unreadable. */
+  /** The capacity of the machine; undefined when it is unreadable. */
   readonly machine: MachineCapacity | undefined;
   readonly devices: DeviceCapacity | undefined;
-  /** The amounts of the Node object; resources of other owners stay. */
+  /** Capacity and allocatable of the Node object; resources of other owners are kept. */
   readonly before: Partial<NodeAmounts>;
   /** Whether the devices of the Node object are outdated. */
   readonly extended: 'kept' | 'zeroed';
 }
 
-/** Computes capacity and allocatable. Equal amounts keep their spelling. */
+/**
+ * Computes capacity and allocatable. A quantity that is equal to the current one keeps its
+ * spelling.
+ */
 export function nodeAmounts(settings: AmountSettings, facts: AmountFacts): NodeAmounts {
   const own = new Map([...machineAmounts(settings, facts.machine), ...deviceAmounts(facts.devices)]);
   const foreign = Object.entries(facts.before.capacity ?? {})
-    // Otherwise a page size that no longer exists would be offered forever.
+    // Huge page sizes that the machine no longer has are dropped from the capacity.
     .filter(([name]) => !own.has(name) && !isHugePages(name))
     .map(([name, text]): [string, Quantity] => [name, foreignAmount(name, text, facts.extended)]);
   const capacity = new Map([...foreign, ...own]);
@@ -238,7 +242,7 @@ function foreignAmount(name: string, text: string, extended: AmountFacts['extend
   return extended === 'zeroed' && isExtended(name) ? quantityOf(0) : known;
 }
 
-/** Extended resources: with a domain other than kubernetes.io. */
+/** Whether the resource is an extended one: with a domain other than kubernetes.io. */
 export function isExtended(name: string): boolean {
   const [domain, rest] = name.split('/');
   return (
@@ -270,14 +274,14 @@ function share(all: Quantity, percent: number): Quantity {
   return quantityOf(Math.trunc((Number(quantityValue(all)) * percent) / 100), all.format);
 }
 
-/** Never negative, in the format of the minuend. */
+/** The difference of two quantities, at least zero, in the format of the first one. */
 function minus(all: Quantity, reserved: Quantity | undefined): Quantity {
   if (reserved === undefined) return all;
   const { nanos } = subtractQuantities(all, reserved);
   return { nanos: nanos < 0n ? 0n : nanos, format: all.format };
 }
 
-/** Memory of huge pages is not available as memory. */
+/** Memory reserved for huge pages is not available as normal memory. */
 function withoutHugePages(
   allocatable: ReadonlyMap<string, Quantity>,
   capacity: ReadonlyMap<string, Quantity>,
@@ -288,7 +292,9 @@ function withoutHugePages(
   return new Map([...allocatable, ['memory', pages.reduce(minus, memory)]]);
 }
 
-/** Another spelling of the same amount would cause a patch. */
+/**
+ * Keeps the current spelling of an equal quantity, because another spelling would cause a patch.
+ */
 function toQuantities(amounts: ReadonlyMap<string, Quantity>, before: Written = {}): Written {
   return Object.fromEntries(
     Array.from(amounts, ([name, amount]) => {

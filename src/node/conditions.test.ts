@@ -29,7 +29,7 @@ test('sets four conditions on a healthy node, Ready last', () => {
   );
 });
 
-test('sets message and event of each pressure', () => {
+test('sets message and event of each pressure condition', () => {
   const table: readonly (readonly [NodePressure, string, string, string, string])[] = [
     [
       'memory',
@@ -56,7 +56,7 @@ test('sets message and event of each pressure', () => {
   }
 });
 
-test('keeps the transition time and sends no event when nothing changes', () => {
+test('keeps the transition time of a condition and sends no event when nothing changes', () => {
   const { conditions, events } = nodeConditions(first, well);
   assert.deepEqual(events, []);
   for (const condition of conditions) {
@@ -65,7 +65,7 @@ test('keeps the transition time and sends no event when nothing changes', () => 
   }
 });
 
-test('sends events for initial pressures, but not for initial readiness', () => {
+test('sends events for initial pressure conditions, but not for initial readiness', () => {
   const { events } = nodeConditions([], well);
   assert.deepEqual(
     events.map(({ reason }) => reason),
@@ -73,7 +73,7 @@ test('sends events for initial pressures, but not for initial readiness', () => 
   );
 });
 
-test('sets NotReady with every problem once', () => {
+test('sets Ready to False with each problem once', () => {
   const one = nodeConditions(first, { ...well, problems: ['container runtime is down'] });
   assert.deepEqual(
     one.events.map(({ reason }) => reason),
@@ -94,7 +94,7 @@ test('sets NotReady with every problem once', () => {
   );
 });
 
-test('sets NotReady when required capacity is missing', () => {
+test('sets Ready to False when the capacity lacks a required resource', () => {
   const { conditions } = nodeConditions(first, {
     ...well,
     capacity: { cpu: '1' },
@@ -106,7 +106,7 @@ test('sets NotReady when required capacity is missing', () => {
   );
 });
 
-test('appends warnings to the message', () => {
+test('appends warnings to the message of the Ready condition', () => {
   const { conditions } = nodeConditions(first, { ...well, warnings: ['no quota'] });
   const ready = find(conditions, 'Ready');
   assert.deepEqual(
@@ -115,7 +115,7 @@ test('appends warnings to the message', () => {
   );
 });
 
-test('keeps conditions of other owners', () => {
+test('keeps node conditions of other owners', () => {
   const foreign = {
     type: 'NetworkUnavailable',
     status: 'False',

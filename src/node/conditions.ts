@@ -3,14 +3,14 @@ import type { NodeEventInput, NodePressure } from './inputs.ts';
 
 export interface ConditionFacts {
   readonly nodeName: string;
-  /** In the API's time format. */
+  /** The current time in the API's format. */
   readonly now: string;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
   readonly pressures: ReadonlySet<NodePressure>;
-  /** Capacity by resource name. */
+  /** The capacity of the node by resource name. */
   readonly capacity: Readonly<Record<string, string>>;
-  /** Required resources. */
+  /** The names of resources that the capacity must include. */
   readonly requiredCapacity: readonly string[];
 }
 
@@ -58,8 +58,8 @@ const pressureTable: readonly {
 ];
 
 /**
- * Sets the kubelet's conditions; others stay. A new Ready condition is the last one, as some
- * clients expect.
+ * Sets the kubelet's node conditions; those of other owners are kept. A new Ready condition is the
+ * last one, as some clients expect.
  */
 export function nodeConditions(before: readonly NodeCondition[], facts: ConditionFacts): ConditionOutcome {
   const states = new Map<string, ConditionState>([
@@ -116,7 +116,7 @@ function joined(texts: readonly string[]): string {
   return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
 }
 
-/** Initial readiness is not a transition. */
+/** The first Ready condition of a node is not a transition. */
 function flip(
   type: string,
   before: NodeCondition | undefined,

@@ -14,7 +14,7 @@ const facts: DriverOnNode = {
   maxVolumes: 5,
 };
 
-/** A node with its own permissions at a simulated API. */
+/** A node with its own permissions at a simulated API server. */
 class World {
   readonly rig = new ApiRig();
   readonly end = new AbortController();
@@ -22,7 +22,7 @@ class World {
   readonly teller: CsiNodePublisher;
   initialized = 0;
   readonly refused: string[] = [];
-  /** Whether the registration of drivers is still pending, so that they cannot be deregistered. */
+  /** Whether the registration of drivers is still pending, so that they cannot be rejected yet. */
   registering = false;
   readonly #running: Promise<void>;
 
@@ -69,7 +69,7 @@ class World {
   }
 }
 
-describe('publishing the CSI drivers of a node', () => {
+describe('CSI driver publication', () => {
   it('creates a CSINode without drivers that is owned by the Node', async () => {
     await using environment = new World();
     await environment.passes();
@@ -138,7 +138,7 @@ describe('publishing the CSI drivers of a node', () => {
     );
   });
 
-  it('adopts a CSINode with null drivers', async () => {
+  it('adopts a CSINode whose drivers are null', async () => {
     await using environment = new World();
     await environment.passes();
     const spec = { drivers: null } as never;
@@ -165,7 +165,7 @@ describe('publishing the CSI drivers of a node', () => {
     );
   });
 
-  it('publishes nothing of a driver whose topology turns out to conflict', async () => {
+  it('publishes no topology of a driver that conflicts with the Node read later', async () => {
     await using environment = new World();
     const node = environment.node();
     environment.rig.api.delete({ resource: nodes, name: 'n1' });
@@ -189,7 +189,7 @@ describe('publishing the CSI drivers of a node', () => {
     );
   });
 
-  it('retries until a driver with a pending registration can be rejected', async () => {
+  it('retries the rejection of a driver until its pending registration has completed', async () => {
     await using environment = new World();
     const labels = { 'topology.d.example/zone': 'other' };
     environment.rig.api.put(nodes, { metadata: { name: 'n1', uid: 'u1', labels } });
@@ -202,7 +202,7 @@ describe('publishing the CSI drivers of a node', () => {
     assert.deepEqual([environment.refused.length, environment.csiNode()?.spec.drivers], [2, []]);
   });
 
-  it('keeps the topology when a label is changed by another client', async () => {
+  it('keeps the topology of a driver when a label is changed by another client', async () => {
     await using environment = new World();
     environment.install(facts);
     await environment.passes();

@@ -10,7 +10,7 @@ import {
   type Random,
 } from '../lib/index.ts';
 
-/** The info of a driver about this node. */
+/** The NodeGetInfo response of a CSI driver. */
 export interface DriverOnNode {
   readonly driver: string;
   readonly nodeId: string;
@@ -21,7 +21,7 @@ export interface DriverOnNode {
 export interface CsiNodeDeps {
   readonly api: Pick<ApiClient, 'get' | 'create' | 'update' | 'patch' | 'delete'>;
   readonly nodeName: string;
-  /** The newest known Node. */
+  /** The newest Node object that was received. */
   readonly node: () => Node | undefined;
   readonly clock: Clock;
   readonly random: Random;
@@ -48,15 +48,18 @@ const idleMs = 600_000;
 
 /**
  * Publishes the CSI drivers of this node: in its CSINode, and in annotations and labels of its
- * Node. Changes are retried until they are published, so that drivers need not wait for an
- * unavailable API server.
+ * Node. Failed changes are retried, so that driver registration does not wait for an unavailable
+ * API server.
  */
 export class CsiNodePublisher {
   readonly #deps: CsiNodeDeps;
   readonly #installed = new Map<string, DriverOnNode>();
   /** Rejection callbacks of drivers that registered before the Node's topology was known. */
   readonly #unpublished = new Map<string, (why: string) => void>();
-  /** Drivers removed in this process; those of previous processes may still register. */
+  /**
+   * Drivers removed in this process, which are deleted from CSINode; drivers of previous processes
+   * stay there, because they may still register.
+   */
   readonly #removed = new Set<string>();
   readonly #changes: HintLatch;
   /** Whether the CSINode exists: before that, the volume limits of the node are unknown. */
@@ -65,11 +68,11 @@ export class CsiNodePublisher {
   constructor(deps: CsiNodeDeps) {
     this.#deps = deps;
     this.#changes = new HintLatch(deps.clock);
-    // The CSINode must exist even without drivers.
+    // The CSINode is created even without drivers.
     this.#changes.raise();
   }
 
-  /** Why the driver's topology conflicts with the known one; undefined when it does not. */
+  /** Why the driver's topology conflicts with that of the node; undefined when it does not. */
   collision({ driver, topology }: DriverOnNode): string | undefined {
     const otherDrivers = [...this.#installed.values()].filter((other) => other.driver !== driver);
     const told = Object.assign({}, ...otherDrivers.map((other) => other.topology));
@@ -93,12 +96,12 @@ export class CsiNodePublisher {
     this.#changes.raise();
   }
 
-  /** Why the node is not ready for pods. */
+  /** Why the node is not ready: its CSINode does not exist yet. */
   problem(): string | undefined {
     return this.#object === 'there' ? undefined : 'CSINode is not yet initialized';
   }
 
-  /** The Node has been read or has changed. */
+  /** Requests publication after the Node was read or has changed. */
   nodeChanged(): void {
     if (this.#object === 'unknown') this.#changes.raise();
   }
@@ -161,7 +164,7 @@ export class CsiNodePublisher {
       ...(isSame ? {} : { annotations: { [idAnnotation]: desiredIds } }),
       ...(Object.keys(added).length === 0 ? {} : { labels: added }),
     };
-    // The node's permission for its status includes labels and annotations.
+    // The node's permission for nodes/status includes labels and annotations.
     const status = { ...ref, subresource: 'status' };
     await api.patch<Node>(status, { kind: 'merge', body: { metadata } }, signal);
     isPublished();
@@ -180,12 +183,12 @@ export class CsiNodePublisher {
       const because = collisionIn(labels, this.#installed.get(driver)?.topology ?? {});
       if (because === undefined) continue;
       refused(because);
-      // A pending registration cannot be revoked yet.
+      // The rejection of a driver whose registration is still pending is retried later.
       if (this.#installed.has(driver)) throw new KubelingError('PLUGIN_REFUSED', because);
     }
   }
 
-  /** The topology of a node does not change under its pods: existing labels stay. */
+  /** The topology labels of a node must not change under its pods: existing ones are kept. */
   #labelsOfOthers(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
     const desired = [...this.#installed.values()].flatMap(({ topology }) => Object.entries(topology));
     return Object.fromEntries(desired.filter(([key]) => labels[key] === undefined));
@@ -208,7 +211,7 @@ export class CsiNodePublisher {
       await api.create<CSINode>({ resource }, this.#newObject(owner), signal);
       return;
     }
-    // API servers write an empty list as null.
+    // The API server returns an empty list of drivers as null.
     const before: readonly CSINodeDriver[] = (found.spec as Partial<CSINode['spec']>).drivers ?? [];
     const drivers = this.#otherDrivers(before);
     if (JSON.stringify(drivers) === JSON.stringify(before)) return;

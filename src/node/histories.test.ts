@@ -9,7 +9,7 @@ import { NodeController } from './node-controller.ts';
 const minutes = 60_000;
 const statuses = [409, 429, 500, 503];
 
-/** Faults of a node in a cluster; each reverts an earlier one of its kind. */
+/** Faults of a node in a cluster; some of them revert an earlier fault. */
 const strokes: readonly ((environment: NodeWorld, random: Random) => void)[] = [
   (environment) => environment.api.remove(),
   (environment) => environment.api.put(apiResources.nodes, { metadata: { name: 'n1' } }),
@@ -90,6 +90,6 @@ async function history(seed: number): Promise<void> {
   assert.equal(environment.clock.pendingTimers, 0, `seed ${seed}`);
 }
 
-test('converges to the desired Node and little traffic after any faults', async () => {
+test('converges to the desired Node with little traffic after random faults', async () => {
   for (let seed = 1; seed <= 20; seed++) await history(seed);
 });

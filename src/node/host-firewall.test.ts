@@ -10,7 +10,7 @@ import {
   removeHomeLoopbackRules,
 } from './host-firewall.ts';
 
-/** A fake packet filter that stores chains and rules as text. */
+/** A fake iptables that stores chains and rules as text. */
 class TestFilter implements PacketFilter {
   readonly rules: string[] = [];
   readonly chains = new Set<string>();
@@ -53,7 +53,7 @@ const drop =
   'KUBE-FIREWALL -m comment --comment block incoming localnet connections -d 127.0.0.0/8 ! -s 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP';
 const all = ['OUTPUT -j KUBE-FIREWALL', 'INPUT -j KUBE-FIREWALL', drop];
 
-test('drops packets to loopback from other machines, and adds each rule once', async () => {
+test('drops packets to loopback from other machines, and adds each firewall rule once', async () => {
   const { clock, filter, end } = createHarness();
   await clock.advance(1_000);
   assert.deepEqual(filter.rules, all);
@@ -68,7 +68,7 @@ test('drops packets to loopback from other machines, and adds each rule once', a
   await end();
 });
 
-test('restores removed rules within a minute', async () => {
+test('restores removed firewall rules within a minute', async () => {
   const { clock, filter, end } = createHarness();
   await clock.advance(1_000);
   filter.rules.length = 0;
@@ -78,7 +78,7 @@ test('restores removed rules within a minute', async () => {
   await end();
 });
 
-test('reports a machine without a packet filter once', async () => {
+test('logs once that the machine has no packet filter', async () => {
   const { clock, filter, records, end } = createHarness();
   filter.isThere = false;
   await clock.advance(180_000);
@@ -89,7 +89,7 @@ test('reports a machine without a packet filter once', async () => {
 const homeRule = (name: string) =>
   `INPUT -m comment --comment kubeling ${name}: block packets to loopback ${drop.slice(drop.indexOf('-d '))}`;
 
-test('the rule of a data directory is added once, and again after the filter was flushed', async () => {
+test('adds the rule of a data directory once, and again after the packet filter was flushed', async () => {
   const { clock, filter, records, end } = createHarness(homeLoopbackRules('klga'));
   await clock.advance(1_000);
   assert.deepEqual(filter.rules, [homeRule('klga')]);
@@ -103,7 +103,7 @@ test('the rule of a data directory is added once, and again after the filter was
   await end();
 });
 
-test('ensure returns the reason why a rule could not be installed', async () => {
+test('ensure returns the reason why a firewall rule could not be installed', async () => {
   const clock = new VirtualClock();
   const filter = new TestFilter();
   filter.isThere = false;
@@ -118,18 +118,18 @@ test('ensure returns the reason why a rule could not be installed', async () => 
   assert.deepEqual(filter.rules, [homeRule('klga')]);
 });
 
-test('removing the rule of one data directory leaves those of another and of a cluster', async () => {
+test('removes the rule of one data directory and keeps those of other data directories and of a cluster', async () => {
   const filter = new TestFilter();
   const signal = new AbortController().signal;
   for (const each of [clusterLoopbackRules, homeLoopbackRules('klga'), homeLoopbackRules('klgb')])
     await each.install(filter, signal);
-  // Added manually a second time.
+  // The rule is added a second time, as an administrator might do.
   await homeLoopbackRules('klgb').install(filter, signal);
   assert.equal(await removeHomeLoopbackRules('klgb', filter, signal), 2);
   assert.deepEqual(filter.rules, [...all, homeRule('klga')]);
 });
 
-test('reports a filter that claims to delete a rule and does not', async () => {
+test('reports a packet filter that confirms the deletion of a rule but keeps it', async () => {
   const filter: PacketFilter = { run: async () => 'yes' };
   const removing = removeHomeLoopbackRules('klga', filter, new AbortController().signal);
   await assert.rejects(removing, { code: 'FIREWALL_REFUSED' });

@@ -2,13 +2,16 @@ import { type Clock, describeError, KubelingError, type Logger } from '../lib/in
 
 /** Reads and changes the rules of the machine's packet filter. */
 export interface PacketFilter {
-  /** Whether the command succeeded or the rule exists. Rejects where the program cannot be run. */
+  /**
+   * Runs a command of the packet filter: resolves with whether it succeeded, or whether the checked
+   * rule exists. Rejects when the program cannot be run.
+   */
   run(program: 'iptables' | 'ip6tables', args: readonly string[], signal: AbortSignal): Promise<'yes' | 'no'>;
 }
 
 /** Rules that keep packets of pods and of other machines from services on 127.0.0.0/8. */
 export interface LoopbackRules {
-  /** Also false after the packet filter was flushed. */
+  /** Whether the rules are installed; false again after the packet filter was flushed. */
   isInPlace(filter: PacketFilter, signal: AbortSignal): Promise<boolean>;
   /** Adds missing rules; idempotent. */
   install(filter: PacketFilter, signal: AbortSignal): Promise<void>;
@@ -24,16 +27,17 @@ export interface HostFirewallDeps {
 const checkEveryMs = 60_000;
 
 /**
- * Packets to loopback that did not start there. A network plugin sets `route_localnet` on a bridge for host ports, and
- * the kernel then routes such packets in (CVE-2020-8558). Replies to local connections and packets that a rule for a
- * host port or a service redirected pass.
+ * Drops packets to loopback addresses that did not start on loopback. A network plugin sets
+ * `route_localnet` on a bridge for host ports, and the kernel then routes such packets in
+ * (CVE-2020-8558). Replies to local connections, and packets that a rule for a host port or a
+ * service redirected, are accepted.
  */
 const loopbackPackets = [
   ...['-d', '127.0.0.0/8', '!', '-s', '127.0.0.0/8'],
   ...['-m', 'conntrack', '!', '--ctstate', 'RELATED,ESTABLISHED,DNAT', '-j', 'DROP'],
 ];
 
-/** Keeps the loopback rules in the packet filter for as long as it runs. */
+/** Keeps the loopback rules in the packet filter while the kubelet runs. */
 export class HostFirewall {
   readonly #deps: HostFirewallDeps;
   #problem: string | undefined;
@@ -42,7 +46,10 @@ export class HostFirewall {
     this.#deps = deps;
   }
 
-  /** Installs missing rules once. Returns why it could not; the same reason is logged once. Rejects only when aborted. */
+  /**
+   * Installs missing rules once. Returns the reason when it could not; the same reason is logged
+   * once. Rejects only when aborted.
+   */
   async ensure(signal: AbortSignal): Promise<string | undefined> {
     const { filter, rules, logger } = this.#deps;
     const problem = await ensureRules(rules, filter, signal).then(() => undefined, describeError);
@@ -78,7 +85,10 @@ async function add(filter: PacketFilter, args: readonly string[], signal: AbortS
 }
 
 const chain = 'KUBE-FIREWALL';
-/** The table that has this chain shows other programs whether iptables-legacy or iptables-nft is in use. */
+/**
+ * iptables-legacy and iptables-nft have separate tables; other programs detect by this chain which
+ * one is in use.
+ */
 const hint = ['-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT'];
 const clusterRule = [
   chain,
@@ -86,7 +96,9 @@ const clusterRule = [
   ...loopbackPackets,
 ];
 
-/** The chain of the Go kubelet. kube-proxy and network plugins share it, so nothing removes it. */
+/**
+ * The chain of the Go kubelet. kube-proxy and network plugins use it too, so it is never removed.
+ */
 export const clusterLoopbackRules: LoopbackRules = {
   async isInPlace(filter, signal) {
     const jumps = await iptables(filter, ['-C', 'INPUT', '-j', chain], signal);
@@ -105,7 +117,10 @@ export const clusterLoopbackRules: LoopbackRules = {
   },
 };
 
-/** A rule cannot be added twice by one node, so more copies than this mean that deleting has no effect. */
+/**
+ * A node adds its rule only once, so when more copies than this were deleted, the deletion has no
+ * effect.
+ */
 const maxCopies = 16;
 
 function homeRule(name: string): readonly string[] {
@@ -113,14 +128,14 @@ function homeRule(name: string): readonly string[] {
 }
 
 /**
- * The rule of one data directory, named in its comment. Several nodes on one machine each have their own, so that
- * removing one leaves the others and the chain of the Go kubelet in place.
+ * The firewall rule of one data directory, named in its comment. Several nodes on one machine each
+ * have their own rule, so that removing one keeps the others and the chain of the Go kubelet.
  */
 export function homeLoopbackRules(name: string): LoopbackRules {
   const rule = homeRule(name);
   return {
     isInPlace: async (filter, signal) => (await iptables(filter, ['-C', 'INPUT', ...rule], signal)) === 'yes',
-    // Before rules of the machine that accept packets by their interface.
+    // The rule is inserted before rules of the machine that accept packets by their interface.
     install: (filter, signal) => add(filter, ['-I', 'INPUT', '1', ...rule], signal),
   };
 }

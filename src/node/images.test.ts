@@ -39,7 +39,7 @@ test('limits an image to five names, digests first', async () => {
   assert.deepEqual(images.latest(-1)[0]?.names, ['d1', 'd2', 't1', 't2', 't3']);
 });
 
-test("lists the runtime's images at most every thirty seconds, and keeps the last list after a failure", async () => {
+test('lists the images of the runtime at most every thirty seconds, and keeps the last list after a failure', async () => {
   let requestCount = 0;
   let fail = false;
   const { clock, images } = imagesOf(async () => {
@@ -59,7 +59,7 @@ test("lists the runtime's images at most every thirty seconds, and keeps the las
   assert.equal(images.latest(-1).length, 1);
 });
 
-test('aborts a list call that hangs', async () => {
+test('aborts a call for the images that hangs', async () => {
   const { clock, images } = imagesOf(() => new Promise(() => {}));
   const refreshed = assert.rejects(images.refresh(signal), { code: 'DEADLINE_EXCEEDED' });
   await clock.advance(10_000);

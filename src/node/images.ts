@@ -21,23 +21,26 @@ export class NodeImages {
     this.#deps = deps;
   }
 
-  /** All images of the last list, the largest first, including those the Node object leaves out. */
+  /** All images of the last list, the largest first, including those that the Node object omits. */
   get all(): readonly ContainerImage[] {
     return this.#list;
   }
 
-  /** Refreshes an outdated list. Rejects when the runtime call fails; the last list stays. */
+  /**
+   * Refreshes an outdated list of images. Rejects when the runtime call fails; the last list is
+   * kept.
+   */
   async refresh(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#deps;
     const nowMs = clock.monotonicMs();
     if (this.#listedMs !== undefined && nowMs - this.#listedMs < cacheMs) return;
-    // A failing runtime is not called more often.
+    // A call that failed also counts for the limit of calls to the runtime.
     this.#listedMs = nowMs;
     const deadline = { clock, ms: listTimeoutMs, what: 'list the images of the node' };
     this.#list = listed(await withDeadline(deadline, (inner) => runtime.images(inner), signal));
   }
 
-  /** In the format of the Node object. */
+  /** Images in the format of the Node status. */
   latest(most: number): readonly ContainerImage[] {
     return most < 0 ? this.#list : this.#list.slice(0, most);
   }
@@ -52,7 +55,10 @@ function listed(images: readonly NodeImageFacts[]): readonly ContainerImage[] {
     .toSorted((a, b) => b.sizeBytes - a.sizeBytes || order(a.names[0] ?? '', b.names[0] ?? ''));
 }
 
-/** Images of equal size are sorted by name, otherwise each list would be a change. */
+/**
+ * Images of equal size are sorted by name; otherwise two equal lists could have another order and
+ * cause a patch.
+ */
 function order(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;

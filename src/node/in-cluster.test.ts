@@ -15,8 +15,8 @@ const nodeRef = { resource: apiResources.nodes, name: 'n1' };
 const leaseRef = { resource: apiResources.leases, namespace: 'kube-node-lease', name: 'n1' };
 
 /**
- * A complete node package against a simulated API server with node authorization, and a real watch
- * of the Node.
+ * The complete node package with a simulated API server that uses node authorization, and a real
+ * watch of the Node.
  */
 class Cluster {
   readonly rig: ApiRig;
@@ -59,7 +59,7 @@ class Cluster {
   }
 }
 
-test('uses permitted requests only, and is ready with a lease immediately', async () => {
+test('the node package sends only permitted requests, and is ready with a lease immediately', async () => {
   const cluster = new Cluster({
     labels: { pool: 'a', 'topology.kubernetes.io/zone': 'z1' },
     taints: [{ key: 'dedicated', effect: 'NoSchedule' }],
@@ -87,7 +87,7 @@ test('recreates a deleted Node after a minute, with a new lease', async () => {
   await cluster.stop();
 });
 
-test('converges after an API server has failed in every way', async () => {
+test('converges after an API server that failed in every way recovers', async () => {
   for (let seed = 1; seed <= 8; seed++) {
     const cluster = new Cluster({ labels: { pool: 'a' } }, seed);
     const { clock, api } = cluster.rig;

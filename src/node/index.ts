@@ -1,4 +1,4 @@
-/** The Node object: registration, status, addresses and lease. */
+/** Maintains the Node object: registration, status, addresses and lease. */
 export type { AddressFacts } from './addresses.ts';
 export { hostIps, PolledAddresses, type PolledAddressesOptions } from './addresses.ts';
 export { computeNode } from './compute-node.ts';

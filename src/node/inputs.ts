@@ -1,8 +1,8 @@
 import type { NodeAddress } from '../kinds/index.ts';
 
-/** Inputs of the package, as small interfaces so that they can be faked. */
+/** The inputs of the node package, as small interfaces so that tests can fake them. */
 
-/** Events of the node. Never blocks, never throws. */
+/** Sends an event about the node. Never blocks, never throws. */
 export interface NodeRecorder {
   event(event: NodeEventInput): void;
 }
@@ -18,45 +18,48 @@ export interface LocalAddress {
   readonly address: string;
 }
 
-/** Facts of the machine that the Node object publishes. */
+/** The facts of the machine that the Node object publishes. */
 export interface NodeMachineInfo {
-  /** The text of a file; undefined when it is missing or unreadable. */
+  /** Reads a text file; undefined when it is missing or unreadable. */
   read(path: string): Promise<string | undefined>;
-  /** Addresses of interfaces that are up. */
+  /** The addresses of network interfaces that are up. */
   addresses(): readonly LocalAddress[];
-  /** All addresses of the name in DNS and the hosts file; rejects when there are none. */
+  /**
+   * Resolves a host name to all its addresses in DNS and the hosts file; rejects when there are
+   * none.
+   */
   lookup(name: string, signal: AbortSignal): Promise<readonly string[]>;
   kernelRelease(): string;
 }
 
-/** In bytes unless named otherwise. */
+/** The capacity of the machine; amounts are in bytes unless their name has another unit. */
 export interface MachineCapacity {
   readonly milliCpu: number;
   readonly memory: number;
-  /** Size of the file system that pods write to; undefined while unknown. */
+  /** The size of the file system that pods write to; undefined while it is unknown. */
   readonly ephemeralStorage: number | undefined;
-  /** By page size as in cgroup file names, such as 2MB. */
+  /** The amounts of huge pages by page size as in cgroup file names, such as 2MB. */
   readonly hugePages: ReadonlyMap<string, number>;
-  /** 0 for none. */
+  /** The swap size; 0 when there is no swap. */
   readonly swap: number;
 }
 
-/** Device plugin resources, by name. */
+/** The resources of device plugins by name. */
 export interface DeviceCapacity {
   readonly capacity: Readonly<Record<string, string>>;
   readonly allocatable: Readonly<Record<string, string>>;
   /**
-   * Resources that were removed: published as zero, so that they do not look like other extended
-   * resources.
+   * Device plugin resources that were removed: published as zero, so that they are not taken for
+   * extended resources of other owners.
    */
   readonly removed: readonly string[];
 }
 
 export interface NodeResources {
-  /** Undefined when the machine is unreadable. */
+  /** The capacity of the machine; undefined when it is unreadable. */
   capacity(): MachineCapacity | undefined;
   devices?(): DeviceCapacity;
-  /** Whether the devices of an existing Node are from a previous boot. */
+  /** Whether the devices in an existing Node object are from a previous boot. */
   areDevicesUnregistered?(): boolean;
 }
 
@@ -67,11 +70,14 @@ export interface RuntimeHandler {
 }
 
 export interface RuntimeFacts {
-  /** Such as containerd. */
+  /** The name of the container runtime, such as containerd. */
   readonly name: string;
   readonly version: string;
   readonly handlers: readonly RuntimeHandler[];
-  /** Undefined where the runtime does not report features. */
+  /**
+   * Whether the runtime supports the supplementalGroupsPolicy field; undefined when it does not
+   * report features.
+   */
   readonly supplementalGroupsPolicy: boolean | undefined;
 }
 
@@ -82,30 +88,36 @@ export interface NodeImageFacts {
 }
 
 export interface NodeRuntime {
-  /** Checks the runtime now; `NodeHealth` reports the result. A rejection is reported there too. */
+  /** Checks the runtime now; `NodeHealth` reports the result, including a failure of the check. */
   check(signal: AbortSignal): Promise<void>;
-  /** Facts of the last check; undefined before the first one. */
+  /** The facts of the last runtime check; undefined before the first one. */
   facts(): RuntimeFacts | undefined;
   images(signal: AbortSignal): Promise<readonly NodeImageFacts[]>;
-  /** Sends the pod CIDRs to the runtime. Retried after a failure. */
+  /** Sends the pod CIDRs to the runtime. The caller retries after a failure. */
   usePodCidrs(cidrs: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
 export type NodePressure = 'memory' | 'disk' | 'pid';
 
 export interface NodeHealth {
-  /** Why pods cannot run: runtime, PLEG, network, storage, shutdown. Ready when empty. */
+  /**
+   * Why pods cannot run: problems of the runtime, PLEG, network or storage, or a shutdown. The node
+   * is ready when there are none.
+   */
   problems(): readonly string[];
-  /** Current pressures. */
+  /** The current node pressures: memory, disk, PIDs. */
   pressures(): ReadonlySet<NodePressure>;
-  /** Appended to the Ready condition without changing it. */
+  /** Warnings for the message of the Ready condition, which do not change its status. */
   warnings?(): readonly string[];
 }
 
 export interface NodeVolumes {
-  /** Undefined until the mounted volumes are known, because a used volume must not be missing. */
+  /**
+   * The volumes in use; undefined until the mounted volumes are known, because a used volume must
+   * not be missing in the status.
+   */
   inUse(): readonly string[] | undefined;
-  /** The API server has these volumes as in use now. */
+  /** Called with the volumes that the API server now has as in use. */
   reported(volumes: readonly string[]): void;
 }
 
@@ -114,8 +126,8 @@ export interface AddressProvider {
   addresses(nodeName: string, signal: AbortSignal): Promise<readonly NodeAddress[]>;
 }
 
-/** The connections of heartbeats. */
+/** The connections of heartbeats to the API server. */
 export interface HeartbeatConnections {
-  /** The next call uses a new connection. Never blocks. */
+  /** Closes the connections, so that the next call uses a new one. Never blocks. */
   redial(): void;
 }

@@ -49,7 +49,7 @@ test('creates the lease of the Node, and renews it every quarter of its duration
   await stop();
 });
 
-test('makes no call without a Node, and creates a lease within a second with one', async () => {
+test('makes no API call without a Node, and creates a lease within a second when there is one', async () => {
   const environment = new NodeWorld();
   let known: Node | undefined;
   const stop = started(environment, () => known);
@@ -104,7 +104,7 @@ test('recreates a deleted lease', async () => {
   await stop();
 });
 
-test('changes the owner when the Node is recreated', async () => {
+test('sets the recreated Node as the owner of the lease', async () => {
   const environment = new NodeWorld();
   let uid = 'u1';
   const stop = started(environment, () => ({ metadata: { name: 'n1', uid } }));
@@ -116,7 +116,7 @@ test('changes the owner when the Node is recreated', async () => {
   await stop();
 });
 
-test('retries five times with a new connection from the second failure on, then with back-off until it succeeds', async () => {
+test('retries a renewal five times, with a new connection from the second failure on, then with back-off until it succeeds', async () => {
   const environment = new NodeWorld();
   const stop = started(environment, () => node);
   await environment.clock.advance(1);

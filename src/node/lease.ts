@@ -24,27 +24,27 @@ export interface NodeLeaseDeps {
   readonly settings: Pick<NodeSettings, 'name' | 'leaseDurationSeconds'>;
   readonly clock: Clock;
   readonly random: Random;
-  /** The owner of the lease: without a Node there is none. */
+  /** The Node that owns the lease: without a Node no lease is created. */
   readonly node: NodeSource;
   readonly connections: HeartbeatConnections;
   readonly log: NodeLog;
 }
 
 const namespace = 'kube-node-lease';
-/** Interval of checks for a missing Node; costs no call. */
+/** The interval of checks for a missing Node; they make no API call. */
 const noNodeMs = 1_000;
 const mostTries = 5;
 const retryPolicy = { baseMs: 100, maxMs: 1_000 };
 const what = 'renew the lease of the node';
 
 /**
- * The heartbeat of the node, independent of its status. Run it until the end of a graceful
+ * The heartbeat of the node, independent of its status. It must run until the end of a graceful
  * shutdown.
  */
 export class NodeLease {
   readonly #deps: NodeLeaseDeps;
   readonly #ref: ObjectRef;
-  /** The last response of the API server: a renewal needs no read. */
+  /** The lease from the last response of the API server, so that a renewal needs no read. */
   #last: Lease | undefined;
 
   constructor(deps: NodeLeaseDeps) {
@@ -52,13 +52,13 @@ export class NodeLease {
     this.#ref = { resource: apiResources.leases, namespace, name: deps.settings.name };
   }
 
-  /** Rejects with the signal's reason only. */
+  /** Renews the lease until aborted; rejects only with the signal's reason. */
   async run(signal: AbortSignal): Promise<never> {
     const { clock, random, settings } = this.#deps;
     const everyMs = settings.leaseDurationSeconds * 250;
     for (;;) {
       const outcome = await this.#renewOnce(signal);
-      // A newly registered node should not wait for its heartbeat.
+      // Renews the lease immediately after the registration of the node.
       const pauseMs = outcome === 'no-node' ? Math.min(noNodeMs, everyMs) : everyMs;
       await clock.sleep(jitter(random, pauseMs, 0.04), signal);
     }
@@ -90,7 +90,7 @@ export class NodeLease {
     return 'failed';
   }
 
-  /** Whether the lease does not exist any more. */
+  /** Whether the renewal failed because the lease was deleted. */
   async #isLost(error: unknown, attempt: number, signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted();
     const { api, clock, connections, log } = this.#deps;
@@ -109,7 +109,7 @@ export class NodeLease {
     return false;
   }
 
-  /** Creates a missing lease. Retries with back-off as long as there is a Node. */
+  /** Creates the missing lease. Retries with back-off as long as there is a Node. */
   async #ensure(uid: string, signal: AbortSignal): Promise<'existing' | 'created' | 'no-node'> {
     const { clock, random, node, connections, log } = this.#deps;
     const backoff = new Backoff(
@@ -147,7 +147,8 @@ export class NodeLease {
   }
 
   /**
-   * Also fixes the owner: a lease owned by an earlier Node of that name would be garbage collected.
+   * Also corrects the owner: a lease owned by an earlier Node of the same name would be garbage
+   * collected.
    */
   #renewed(base: Lease | undefined, uid: string): Lease {
     const { settings, clock } = this.#deps;
@@ -167,7 +168,7 @@ export class NodeLease {
   }
 }
 
-/** Lease times have microseconds, always with six digits. */
+/** Formats a lease time with microseconds, always with six digits. */
 export function microTime(at: Instant): string {
   return new Date(at).toISOString().replace('Z', '000Z');
 }

@@ -1,11 +1,14 @@
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { type Clock, listeningSockets } from '../lib/index.ts';
 
-/** Where the kernel shows processes and sockets. */
+/** The directory of the kernel's files about processes and sockets. */
 const proc = '/proc';
-/** In the flags of a Unix socket: it accepts connections. */
+/** The flag of a Unix socket that accepts connections. */
 const acceptsConnections = 0x10000;
-/** The first refreshes are close together, because other listeners open while the node starts. */
+/**
+ * The intervals of refreshes. The first ones are short, because other listeners open while the node
+ * starts.
+ */
 const firstRefreshMs = 1_000;
 const refreshMs = 60_000;
 
@@ -22,12 +25,12 @@ export class ListeningPorts {
     this.#runtimeSocket = runtimeSocket;
   }
 
-  /** The result of the last refresh. */
+  /** The listening ports of the last refresh. */
   get ports(): ReadonlySet<number> {
     return this.#ports;
   }
 
-  /** Refreshes until the signal is aborted. Never rejects. */
+  /** Refreshes the ports until the signal is aborted. Never rejects. */
   async watch(clock: Clock, signal: AbortSignal): Promise<void> {
     for (let delayMs = firstRefreshMs; !signal.aborted; delayMs = Math.min(delayMs * 2, refreshMs)) {
       await this.refresh();
@@ -35,7 +38,7 @@ export class ListeningPorts {
     }
   }
 
-  /** Never rejects: what cannot be read is left out. */
+  /** Reads the listening ports. Never rejects: ports of unreadable processes are left out. */
   async refresh(): Promise<void> {
     const listening = new Map((await listeningSockets()).map(({ inode, port }) => [inode, port]));
     const inodes = [await socketsOf('self'), await this.#runtimeSockets()].flatMap((set) => [...set]);
@@ -75,7 +78,7 @@ async function listenersAt(socket: string): Promise<readonly string[]> {
   });
 }
 
-/** The inodes of the sockets a process has open; none of a process that has exited. */
+/** The inodes of the sockets that a process has open; none if the process has exited. */
 async function socketsOf(pid: string): Promise<ReadonlySet<string>> {
   const inodes = new Set<string>();
   for (const name of await readdir(`${proc}/${pid}/fd`).catch(() => [])) {

@@ -37,8 +37,8 @@ export interface NodeControllerDeps {
   readonly logger: Logger;
   readonly problems: LogOnce;
   /**
-   * For heartbeats only: without rate limit, each call with a deadline well below the lease
-   * duration.
+   * The API client for heartbeats only: without rate limit, each call with a deadline well below
+   * the lease duration.
    */
   readonly api: Pick<ApiClient, 'get' | 'create' | 'update' | 'patch'>;
   readonly connections: HeartbeatConnections;
@@ -53,7 +53,7 @@ export interface NodeControllerDeps {
   readonly runtime: NodeRuntime;
   readonly health: NodeHealth;
   readonly volumes?: NodeVolumes | undefined;
-  /** An external source of addresses. */
+  /** An external source of the node's addresses. */
   readonly addresses?: AddressProvider | undefined;
 }
 
@@ -64,7 +64,7 @@ export class NodeController {
   readonly #images: NodeImages;
   readonly #polled: PolledAddresses | undefined;
 
-  /** Throws NODE_SETTINGS for invalid settings. */
+  /** Creates the controller of the node. Throws NODE_SETTINGS for invalid settings. */
   constructor(deps: NodeControllerDeps) {
     checkNodeSettings(deps.settings);
     const logger = deps.logger.child({ room: 'node' });
@@ -86,14 +86,14 @@ export class NodeController {
     this.#lease = new NodeLease({ ...shared, node: view });
   }
 
-  /** All images of the node, including those the Node object leaves out. */
+  /** All images of the node, including those that the Node object omits. */
   get images(): readonly ContainerImage[] {
     return this.#images.all;
   }
 
   /**
    * Registers the node and maintains it until aborted; rejects with the signal's reason, or with
-   * NODE_GONE. Call it once.
+   * NODE_GONE. May be called only once.
    */
   async run(signal: AbortSignal): Promise<never> {
     return await allOrAbort(async (inner) => {

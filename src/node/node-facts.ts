@@ -18,7 +18,7 @@ import type {
 import type { NodeSettings } from './settings.ts';
 import { readSystemInfo, type SystemInfo } from './system-info.ts';
 
-/** All facts about the node at one moment, from which the status is computed. */
+/** The facts about the node that were read at the same time; the status is computed from them. */
 export interface NodeFacts {
   readonly addresses: AddressFacts;
   readonly system: SystemInfo;
@@ -42,13 +42,15 @@ export interface FactSources {
   readonly images: NodeImages;
   readonly volumes?: NodeVolumes | undefined;
   readonly provider?: LatestAddresses | undefined;
-  /** Receives the outcome of each read. */
+  /** Called with the outcome of each read of a fact. */
   readonly onResult: (what: string, error: unknown) => void;
 }
 
 const checkMs = 5_000;
 const resolveTimeoutMs = 2_000;
-/** While the node starts, facts are read ten times a second: slowly changing ones are cached. */
+/**
+ * Facts are read ten times a second while the node starts, so those that change slowly are cached.
+ */
 const slowFactsForMs = 5_000;
 
 interface SlowFacts {
@@ -58,7 +60,10 @@ interface SlowFacts {
   readonly routes: AddressFacts['routes'];
 }
 
-/** The addresses of the machine, with a cheap signature that detects changes. */
+/**
+ * The addresses of the machine with a signature of the interfaces, by which changes are detected
+ * cheaply.
+ */
 interface Local {
   readonly signature: string;
   readonly addresses: readonly LocalAddress[];
@@ -66,7 +71,7 @@ interface Local {
 
 export type RuntimeQuery = 'ask-runtime' | 'as-known';
 
-/** Reads the facts. Rejects only when aborted: unreadable facts are unknown. */
+/** Reads all facts. Rejects only when aborted: unreadable facts are undefined. */
 export class FactReader {
   readonly #sources: FactSources;
   #slow: SlowFacts | undefined;
@@ -76,7 +81,7 @@ export class FactReader {
     this.#sources = sources;
   }
 
-  /** Checks the runtime at the start; later the regular checks provide its facts. */
+  /** Checks the runtime while the node starts; later the regular checks provide its facts. */
   async read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts> {
     const { settings, resources, runtime, health, images, volumes, provider } = this.#sources;
     if (about === 'ask-runtime') await this.#checkRuntime(signal);
@@ -138,7 +143,7 @@ export class FactReader {
   }
 
   /**
-   * A name without DNS records is common and no error, because there are other sources of
+   * A node name without DNS records is common and no error, because there are other sources of
    * addresses.
    */
   async #lookup(signal: AbortSignal): Promise<readonly string[]> {
@@ -159,7 +164,7 @@ export class FactReader {
   }
 }
 
-/** A link-local line of /proc/net/if_inet6: the interface of each pod has such an address. */
+/** Matches a link-local address in /proc/net/if_inet6: the interface of each pod has one. */
 function isRoutable(line: string): boolean {
   return !line.startsWith('fe80');
 }

@@ -1,6 +1,6 @@
 import { describeError, type Logger, type LogOnce } from '../lib/index.ts';
 
-/** Logs repeated failures of the package once. */
+/** Logs each repeated failure of the node package once. */
 export class NodeLog {
   readonly #logger: Logger;
   readonly #reported: LogOnce;
@@ -24,7 +24,7 @@ export class NodeLog {
       this.#logger.warn(`Cannot ${what}, retrying`, { err: text });
   }
 
-  /** Records the outcome of an operation: a problem if there is an error. */
+  /** Records the outcome of an operation: a failure if there is an error, otherwise a recovery. */
   outcome(what: string, error: unknown): void {
     if (error === undefined) this.recovered(what);
     else this.problem(what, error);

@@ -16,11 +16,11 @@ function node(labels: Record<string, string>, remembered?: string): Node {
   return { metadata: { name: 'n1', labels: { ...defaults, ...labels }, annotations } };
 }
 
-test('leaves a complete Node unchanged', () => {
+test('does not change a complete Node', () => {
   assert.deepEqual(labelChanges(node({ other: 'x' }), settings), {});
 });
 
-test('sets configured labels, which take precedence over the default ones', () => {
+test('sets the configured labels of a node, which take precedence over the default ones', () => {
   const wished = { ...settings, labels: { pool: 'a', 'kubernetes.io/hostname': 'other' } };
   assert.deepEqual(labelChanges(node({ pool: 'b' }), wished), {
     pool: 'a',
@@ -28,20 +28,20 @@ test('sets configured labels, which take precedence over the default ones', () =
   });
 });
 
-test('removes a label that is not configured any more if its value is unchanged', () => {
+test('removes a label that is not configured any more if no other client changed its value', () => {
   const memory = labelMemory({ ...settings, labels: { pool: 'a', zone: 'z' } });
   assert.equal(memory, '{"pool":"a","zone":"z"}');
   assert.deepEqual(labelChanges(node({ pool: 'a', zone: 'changed' }, memory), settings), { pool: null });
   assert.deepEqual(labelChanges(node({ zone: 'z' }, memory), { ...settings, labels: { zone: 'z' } }), {});
 });
 
-test('ignores an invalid annotation of labels', () => {
+test('ignores an invalid annotation of recorded labels', () => {
   for (const text of ['{', 'null', '7', '[1]']) assert.deepEqual(labelsOf(node({}, text)), {});
   assert.deepEqual(labelsOf(node({}, '{"a":1,"b":"x"}')), { b: 'x' });
   assert.equal(labelMemory(settings), undefined);
 });
 
-test('lists taints that an existing Node lacks or has with another value', () => {
+test('lists the configured taints that an existing Node lacks or has with another value', () => {
   const existing: Node = {
     spec: {
       taints: [

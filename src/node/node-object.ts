@@ -1,7 +1,7 @@
 import type { Node, ObjectMeta, Taint } from '../kinds/index.ts';
 import type { NodeSettings } from './settings.ts';
 
-/** Indicates to the attach-detach controller that it attaches volumes to this node. */
+/** The annotation by which the attach-detach controller attaches volumes to this node. */
 const attachDetachAnnotation = 'volumes.kubernetes.io/controller-managed-attach-detach';
 const uninitialized = {
   key: 'node.cloudprovider.kubernetes.io/uninitialized',
@@ -9,7 +9,7 @@ const uninitialized = {
   effect: 'NoSchedule',
 };
 
-/** The Node to register, without its status. */
+/** The Node object to register, without its status. */
 export function initialNode(settings: NodeSettings): Node {
   const { name, providerId, cloudProvider } = settings;
   const taints = [...settings.taints, ...(cloudProvider === 'external' ? [uninitialized] : [])];
@@ -37,7 +37,10 @@ export function adoptedMetadata(existing: Node, settings: NodeSettings): ObjectM
   };
 }
 
-/** The same without the labels of --node-labels; recorded ones stay recorded. */
+/**
+ * The metadata that an existing Node must have, without the labels of --node-labels; the annotation
+ * that records them is kept.
+ */
 export function requiredMetadata(existing: Node, settings: NodeSettings): ObjectMeta {
   const annotations = attachDetach(existing.metadata?.annotations ?? {}, settings);
   const labels = { ...existing.metadata?.labels, ...registrationLabels({ ...settings, labels: {} }) };
@@ -71,8 +74,8 @@ function attachDetach(
 }
 
 /**
- * The labels a kubelet sets on its node. Those of --node-labels are recorded in an annotation of
- * the Node: it changes in the same write, is deleted with the Node, and survives the loss of the
+ * The labels that a kubelet sets on its node. Those of --node-labels are recorded in an annotation
+ * of the Node: it changes in the same write, is deleted with the Node, and survives the loss of the
  * machine's disk.
  */
 export const ownLabelsAnnotation = 'kubeling.dev/node-labels';
@@ -91,7 +94,7 @@ function registrationLabels({ hostname, architecture, labels }: LabelSettings): 
   };
 }
 
-/** Scheduling depends on these labels, so a wrong value is fixed immediately. */
+/** Scheduling depends on these labels, so a wrong value is corrected immediately. */
 export function assertedLabels({ architecture }: LabelSettings): Labels {
   return { 'kubernetes.io/os': 'linux', 'kubernetes.io/arch': architecture };
 }
@@ -104,7 +107,7 @@ export function labelChanges(
   const present = existing.metadata?.labels ?? {};
   const desired = registrationLabels(settings);
   const added = Object.entries(desired).filter(([key, value]) => present[key] !== value);
-  // A label that another client has changed since is not removed.
+  // A label that is not configured any more is removed only if its value is the recorded one.
   const dropped = Object.entries(labelsOf(existing)).filter(
     ([key, value]) => !Object.hasOwn(desired, key) && present[key] === value,
   );
@@ -123,13 +126,16 @@ export function labelsOf(node: Node): Labels {
   }
 }
 
-/** The annotation; undefined where there is nothing to record. */
+/** The annotation that records the configured labels; undefined when there are none to record. */
 export function labelMemory({ labels }: LabelSettings): string | undefined {
   const entries = Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return entries.length === 0 ? undefined : JSON.stringify(Object.fromEntries(entries));
 }
 
-/** The configured taints that an existing Node lacks, as text; they are never added again. */
+/**
+ * The configured taints that an existing Node lacks, as text for the log; they are never added to
+ * it.
+ */
 export function taintDrift(existing: Node, taints: readonly Taint[]): readonly string[] {
   const present = existing.spec?.taints ?? [];
   return taints.flatMap(({ key, value = '', effect }) => {

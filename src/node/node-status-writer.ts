@@ -39,12 +39,14 @@ export type PassOutcome = 'reported' | 'nothing-new' | 'absent' | 'failed';
 const mostTries = 5;
 const retryPolicy = { baseMs: 100, maxMs: 1_000 };
 
-/** Updates the Node in the API server. Calls must not overlap. */
+/** Writes the status of the Node to the API server. Calls must not overlap. */
 export class NodeStatusWriter {
   readonly #deps: NodeStatusWriterDeps;
   readonly #timer: ReportTimer;
   #unschedulable = false;
-  /** An older API server drops fields it does not know, which must not be sent forever. */
+  /**
+   * An older API server drops unknown fields; the writer stops sending the fields it has dropped.
+   */
   #last: { readonly sent: Node; readonly got: Node } | undefined;
 
   constructor(deps: NodeStatusWriterDeps) {
@@ -69,7 +71,7 @@ export class NodeStatusWriter {
     );
   }
 
-  /** The facts; undefined after an unexpected failure, which is reported. */
+  /** The facts of the node; undefined after an unexpected failure, which is logged. */
   async #read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts | undefined> {
     const { facts, log } = this.#deps;
     const what = 'read the state of the node';
@@ -95,7 +97,7 @@ export class NodeStatusWriter {
     return facts !== undefined && isReady(this.compute(node, facts).node);
   }
 
-  /** Reads the facts once, and writes the status if it changed. Rejects only when aborted. */
+  /** Reads the facts once, and writes the status if it has changed. Rejects only when aborted. */
   async pass(signal: AbortSignal): Promise<PassOutcome> {
     const facts = await this.#read('as-known', signal);
     if (facts === undefined) return 'failed';
@@ -126,7 +128,10 @@ export class NodeStatusWriter {
     return after === undefined ? 'absent' : 'reported';
   }
 
-  /** Writes the difference and publishes its events; undefined when the Node was deleted. */
+  /**
+   * Patches the Node and then publishes the events of the change; undefined when the Node was
+   * deleted.
+   */
   async commit(before: Node, { node, events }: ComputedNode, signal: AbortSignal): Promise<Node | undefined> {
     const { api, schema, recorder } = this.#deps;
     const isChanged = this.isChanged(before, node);
@@ -138,7 +143,7 @@ export class NodeStatusWriter {
     return response;
   }
 
-  /** A Node that was created completely needs no update. */
+  /** Records the creation of the Node with its complete status, which needs no update. */
   created(response: Node, { node, events }: ComputedNode): void {
     this.#recordWrite(node, response, 'changed');
     for (const event of events) this.#deps.recorder.event(event);
@@ -185,7 +190,8 @@ export class NodeStatusWriter {
     const { clock, connections, log } = this.#deps;
     log.problem('update the status of the node', error);
     if (isApiCode(error, 'API_CONFLICT')) return;
-    // A dead connection would fail every update for a quarter of an hour.
+    // A new connection is used, because a dead one would fail every update for a quarter of an
+    // hour.
     if (attempt > 0) connections.redial();
     if (attempt < mostTries - 1) await clock.sleep(backoffDelayMs(retryPolicy, attempt + 1), signal);
   }
@@ -204,7 +210,8 @@ export class NodeStatusWriter {
 }
 
 /**
- * The UID precondition protects a recreated Node of the same name, of which nothing is known yet.
+ * Adds the UID as a precondition, so that a recreated Node of the same name is not patched with the
+ * status of the old one.
  */
 function bound({ kind, body }: Patch, uid: string | undefined): Patch {
   const { metadata, ...others } = body as { readonly metadata?: object };
@@ -217,7 +224,8 @@ export function isNodeChanged(before: Node, after: Node): boolean {
 }
 
 /**
- * The published status. Empty fields equal missing ones, and the order of conditions is irrelevant.
+ * The published status in a form for comparison: empty fields equal missing ones, and the order of
+ * conditions is irrelevant.
  */
 function reported({ metadata, status = {} }: Node): unknown {
   const { conditions = [], ...others } = status;
@@ -243,8 +251,9 @@ function pruned(value: unknown): unknown {
 }
 
 /**
- * When an unchanged status is written. After a change and at the start the period is randomized by
- * half, so that the nodes of a cluster do not write at the same time; then it is constant.
+ * The times at which an unchanged status is written. At the start and after a change the period is
+ * randomized by half, so that the nodes of a cluster do not write at the same time; then it is
+ * constant.
  */
 class ReportTimer {
   readonly #periodMs: number;
@@ -258,7 +267,7 @@ class ReportTimer {
     this.#random = random;
   }
 
-  /** Immediately before the first report. */
+  /** Whether an unchanged status must be written: always before the first write. */
   isDue(): boolean {
     return this.#dueMs === undefined || this.#clock.monotonicMs() >= this.#dueMs;
   }

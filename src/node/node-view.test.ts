@@ -14,7 +14,7 @@ function viewOf(first?: Node) {
   return { watch, clock, view: new NodeView({ current: () => watch.node }, clock) };
 }
 
-test("returns the server's response until the watch has caught up", () => {
+test("returns the API server's response until the watch of the Node has caught up", () => {
   const { watch, view } = viewOf(node('a', '9'));
   view.update(node('a', '10'));
   assert.equal(view.current()?.metadata?.resourceVersion, '10');
@@ -31,7 +31,7 @@ test('returns a created Node before the watch delivers it', () => {
   assert.equal(view.current(), undefined);
 });
 
-test('reports a Node as deleted that the watch no longer delivers', () => {
+test('reports a Node as deleted when the watch no longer has it', () => {
   const { watch, view } = viewOf(node('a', '5'));
   view.update(node('a', '7'));
   assert.equal(view.current()?.metadata?.resourceVersion, '7');
@@ -45,7 +45,7 @@ test('returns a recreated Node while the watch still has the old one', () => {
   assert.equal(view.current()?.metadata?.uid, 'new');
 });
 
-test('trusts the watch when versions cannot be compared', () => {
+test('prefers the watch when resource versions cannot be compared', () => {
   const { view } = viewOf(node('a', 'x'));
   view.update(node('a', 'y'));
   assert.equal(view.current()?.metadata?.resourceVersion, 'x');

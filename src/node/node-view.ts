@@ -2,24 +2,30 @@ import { isOlderVersion } from '../api/index.ts';
 import type { Node } from '../kinds/index.ts';
 import type { Clock } from '../lib/index.ts';
 
-/** The Node from a watch: late, but without requests. Undefined while it is missing or unknown. */
+/**
+ * The Node object as delivered by a watch: delayed, but without requests. Undefined while it is
+ * missing or unknown.
+ */
 export interface NodeSource {
   current(): Node | undefined;
 }
 
-/** How long a response is trusted without confirmation by the watch. */
+/** How long a response is used without confirmation by the watch. */
 const trustedForMs = 30_000;
 
 /**
- * The newest known Node: from the watch, or from a newer response of the API server. Shared, so
- * that the Node is not read repeatedly.
+ * The newest version of the Node: from the watch, or from a newer response of the API server.
+ * Shared by all parts of the package, so that the Node is not read repeatedly.
  */
 export class NodeView implements NodeSource {
   readonly #watched: NodeSource;
   readonly #clock: Clock;
   #cached: Node | undefined;
   #cachedMs = 0;
-  /** UID of the last watched Node: once the watch no longer has it, it is deleted. */
+  /**
+   * The UID of the Node that the watch delivered last: when the watch no longer has it, the Node is
+   * deleted.
+   */
   #watchedUid: string | undefined;
 
   constructor(watched: NodeSource, clock: Clock) {
@@ -38,25 +44,27 @@ export class NodeView implements NodeSource {
     return this.#cached ?? watched;
   }
 
-  /** Records a response of the API server with the Node. */
+  /** Records the Node from a response of the API server. */
   update(node: Node): void {
     this.#cached = node;
     this.#cachedMs = this.#clock.monotonicMs();
   }
 
-  /** The watch has not caught up with the last response: the Node may be deleted. */
+  /**
+   * Whether the watch has not caught up with the last response in time: the Node may be deleted.
+   */
   isStale(): boolean {
     const isBelieved = this.current() !== undefined && this.#cached !== undefined;
     return isBelieved && this.#clock.monotonicMs() - this.#cachedMs >= trustedForMs;
   }
 
-  /** Records a 404 of the API server. */
+  /** Records that the API server responded with 404. */
   deleted(): void {
     this.#cached = undefined;
   }
 }
 
-/** Versions that are no numbers cannot be compared: then the watch is trusted. */
+/** Resource versions that are no numbers cannot be compared: then the watch is preferred. */
 function isOlder(one: Node, other: Node): boolean {
   return isOlderVersion(one.metadata?.resourceVersion ?? '', other.metadata?.resourceVersion ?? '');
 }

@@ -11,7 +11,7 @@ export interface PodCidrsDeps {
 const updateTimeoutMs = 10_000;
 const retryAfterMs = 5_000;
 
-/** Sends the pod CIDRs to the runtime when the cluster sets or changes them. */
+/** Sends the pod CIDRs of the Node to the runtime when the cluster sets or changes them. */
 export class PodCidrs {
   readonly #deps: PodCidrsDeps;
   #applied = '';
@@ -21,7 +21,7 @@ export class PodCidrs {
     this.#deps = deps;
   }
 
-  /** A failure is retried later; the status of the node does not depend on it. */
+  /** A failed call is retried later; the status of the node does not depend on it. */
   async apply(cidrs: readonly string[], signal: AbortSignal): Promise<void> {
     const desired = cidrs.join(',');
     const { runtime, clock, log } = this.#deps;

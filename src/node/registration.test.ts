@@ -65,7 +65,7 @@ test('creates a node with its labels, taints, annotations and complete status in
   await stop();
 });
 
-test('retries with back-off while the API server is unavailable', async () => {
+test('retries registration with back-off while the API server is unavailable', async () => {
   const world = new NodeWorld();
   world.api.refuse = () => refusal(503, 'away');
   const { stop } = await started(world);
@@ -115,7 +115,7 @@ test('adds missing fields to an existing Node in one write, and keeps its taints
   await stop();
 });
 
-test('removes labels that are not configured any more at the next start, with their record', async () => {
+test('removes labels that are not configured any more, and their record, at the next start', async () => {
   const world = new NodeWorld();
   const first = await started(world, { labels: { pool: 'a', zone: 'z' } });
   await first.stop();
@@ -131,7 +131,7 @@ test('removes labels that are not configured any more at the next start, with th
   await third.stop();
 });
 
-test('registers without a label that the cluster forbids', async () => {
+test('registers the node without a label that the API server forbids', async () => {
   const world = new NodeWorld();
   world.api.put(apiResources.nodes, existing);
   world.api.refuse = ({ verb, body }) =>
@@ -168,7 +168,7 @@ test('sets devices of a previous boot to zero when it adopts the Node', async ()
   await stop();
 });
 
-test('removes the annotation when attach-detach is not controller-managed', async () => {
+test("removes the attach-detach annotation when the attach-detach controller does not manage the node's volumes", async () => {
   const world = new NodeWorld();
   const first = await started(world);
   await first.stop();
@@ -177,7 +177,7 @@ test('removes the annotation when attach-detach is not controller-managed', asyn
   await second.stop();
 });
 
-test('creates no Node when registration is disabled, but updates one that appears', async () => {
+test('creates no Node when registration is disabled, but updates one that an administrator creates', async () => {
   const world = new NodeWorld();
   const { stop } = await started(world, { register: 'never' });
   await world.clock.advance(200_000);
@@ -190,7 +190,7 @@ test('creates no Node when registration is disabled, but updates one that appear
   await stop();
 });
 
-test('keeps a ready node ready when the kubelet restarts', async () => {
+test('keeps a ready Node ready when the kubelet restarts', async () => {
   const world = new NodeWorld();
   const first = await started(world);
   await first.stop();
@@ -208,7 +208,7 @@ test('keeps a ready node ready when the kubelet restarts', async () => {
   await third.stop();
 });
 
-test('CVE-2025-5187: no write of a node names an owner, by whose removal the node would go', async () => {
+test("CVE-2025-5187: no write of a Node sets an owner reference, so that no owner's deletion deletes the Node", async () => {
   const world = new NodeWorld();
   for (let round = 0; round < 2; round++) {
     const { stop } = await started(world, { labels: { round: String(round) } });

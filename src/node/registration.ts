@@ -38,12 +38,12 @@ export class Registration {
     this.#deps = deps;
   }
 
-  /** UID of the registered Node; undefined before. */
+  /** The UID of the registered Node; undefined before registration. */
   get uid(): string | undefined {
     return this.#uid;
   }
 
-  /** Retries with back-off. Rejects only when aborted. */
+  /** Registers the node, with retries and back-off. Rejects only when aborted. */
   async register(signal: AbortSignal): Promise<Node> {
     const { clock, random, log, settings } = this.#deps;
     const backoff = new Backoff(
@@ -74,7 +74,7 @@ export class Registration {
       writer.created(node, computed);
       return node;
     } catch (error) {
-      // Without permission to create nodes the Node may have been created by an administrator.
+      // A kubelet without permission to create nodes uses one that an administrator created.
       if (!isApiCode(error, 'API_CONFLICT', 'API_FORBIDDEN')) throw error;
       return await this.#adopt(await this.#existing(error, signal), known, signal);
     }
@@ -89,7 +89,7 @@ export class Registration {
     }
   }
 
-  /** Writes everything an existing Node lacks at once: labels, annotations and status. */
+  /** Adds everything that an existing Node lacks in one write: labels, annotations and status. */
   async #adopt(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<Node> {
     const { settings, writer, resources, log } = this.#deps;
     this.#logDifferences(existing);
@@ -100,7 +100,7 @@ export class Registration {
       return await this.#write(existing, desired, signal);
     } catch (error) {
       if (!isKind(error, 'Denied', 'Invalid')) throw error;
-      // A forbidden label must not prevent registration.
+      // A label that the API server forbids must not prevent registration.
       log.problem('set the labels of the node', error);
       return await this.#write(
         existing,
@@ -111,8 +111,8 @@ export class Registration {
   }
 
   /**
-   * A restarted kubelet needs a moment to see that the node is still ready, and must not report
-   * NotReady meanwhile.
+   * Waits until the facts of a restarted kubelet show that the node is still ready, so that it does
+   * not report NotReady in between.
    */
   async #stableFacts(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<NodeFacts> {
     const { clock, facts: reader } = this.#deps;
@@ -134,7 +134,7 @@ export class Registration {
     return (await writer.commit(existing, desired, signal)) ?? this.#deletedMeanwhile();
   }
 
-  /** Deleted between read and write: the next attempt creates it. */
+  /** The Node was deleted between read and write: the next attempt creates it. */
   #deletedMeanwhile(): never {
     throw new KubelingError(
       'NODE_GONE',

@@ -2,56 +2,58 @@ import type { ThresholdValue } from '../config/index.ts';
 import type { Taint } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
 
-/** What to do when the Node object is deleted. */
+/** Whether the Node object is recreated after it was deleted. */
 export type AfterDeletion = 're-register' | 'exit' | 'stay';
 
-/** The configuration of the node. Labels, taints and addresses were validated by the parser. */
+/** The settings of the node. The parser has validated labels, taints and addresses. */
 export interface NodeSettings {
-  /** From `nodeNameOf`. */
+  /** The node name, from `nodeNameOf`. */
   readonly name: string;
-  /** The host name or its override; used as address and label. */
+  /** The host name or its override; published as address and label. */
   readonly hostname: string;
-  /** Whether the kubelet creates the Node object. */
+  /** Whether the kubelet creates the Node object itself. */
   readonly register: 'self' | 'never';
   readonly recreation: AfterDeletion;
-  /** From --node-labels. */
+  /** The labels of --node-labels. */
   readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly Taint[];
-  /** Empty for none. */
+  /** The name of the cloud provider; empty for none. */
   readonly providerId: string;
   readonly cloudProvider: '' | 'external';
   /**
-   * From --node-ip: none, one, or one of each family; 0.0.0.0 and :: only set the preferred family.
+   * The addresses of --node-ip: none, one, or one of each family; 0.0.0.0 and :: only set the
+   * preferred family.
    */
   readonly ips: readonly string[];
   /** Whether the attach-detach controller attaches volumes to this node. */
   readonly attachDetach: 'controller' | 'kubelet';
-  /** The port of the kubelet API; read for each status. */
+  /** The port of the kubelet API; read for each status update. */
   readonly kubeletPort: () => number;
-  /** The reported Kubernetes version, such as v1.36.4. */
+  /** The reported Kubernetes version of the kubelet, such as v1.36.4. */
   readonly kubeletVersion: string;
-  /** In Go's spelling: amd64, arm64. */
+  /** The architecture in Go's spelling: amd64, arm64. */
   readonly architecture: string;
   readonly maxPods: number;
-  /** Reserved resources: systemReserved and kubeReserved as configured. */
+  /** The reserved resources: systemReserved and kubeReserved as configured. */
   readonly reserved: readonly Readonly<Record<string, string>>[];
   /**
-   * Number of CPUs in reservedSystemCPUs, which takes precedence over reserved amounts. 0 for none.
+   * The number of CPUs in reservedSystemCPUs, which takes precedence over reserved amounts; 0 for
+   * none.
    */
   readonly reservedCpus: number;
-  /** Hard eviction thresholds, which are not allocatable. */
+  /** The hard eviction thresholds, whose amounts are not allocatable. */
   readonly hardEviction: {
     readonly memory?: ThresholdValue | undefined;
     readonly nodefs?: ThresholdValue | undefined;
   };
-  /** Whether ephemeral storage is allocatable; otherwise its capacity is not required. */
+  /** Whether ephemeral storage is allocatable; otherwise the node is ready without its capacity. */
   readonly localStorage: 'counted' | 'not-counted';
   readonly updateFrequencyMs: number;
   readonly reportFrequencyMs: number;
   readonly leaseDurationSeconds: number;
-  /** Maximum number of published images; -1 for all. */
+  /** The maximum number of published images; -1 for all. */
   readonly maxImages: number;
-  /** Features the scheduler may rely on; sorted here. */
+  /** The declared features of the node for the scheduler, in any order. */
   readonly declaredFeatures: readonly string[];
 }
 
@@ -74,7 +76,7 @@ export function nodeNameOf(override: string, hostname: string): string {
   return name;
 }
 
-/** Throws NODE_SETTINGS with all invalid settings. */
+/** Validates the settings of the node. Throws NODE_SETTINGS with all invalid ones. */
 export function checkNodeSettings(settings: NodeSettings): void {
   const positive = (what: string, value: number) =>
     value > 0 ? [] : [`${what} must be above 0: current value is ${value}`];

@@ -27,7 +27,7 @@ async function started(
 
 const statusPatches = (environment: NodeWorld) => environment.api.count('patch', '/nodes/n1/status');
 
-test('is ready in under two seconds with a single patch when the runtime starts', async () => {
+test('makes the node ready in under two seconds with a single patch when the runtime starts', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime is down'];
   const { stop } = await started(environment);
@@ -45,7 +45,7 @@ test('is ready in under two seconds with a single patch when the runtime starts'
   await stop();
 });
 
-test('the runtime is checked before the first status', async () => {
+test('checks the runtime before the first status update', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime status check may not have completed yet'];
   environment.onCheck = () => {
@@ -57,7 +57,7 @@ test('the runtime is checked before the first status', async () => {
   await stop();
 });
 
-test('logs a node that is not ready after two minutes, and continues with regular checks', async () => {
+test('logs that a node is not ready after two minutes, and continues with regular checks', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime is down'];
   const { stop } = await started(environment);
@@ -88,7 +88,7 @@ test('writes an unchanged status about every five minutes', async () => {
   await stop();
 });
 
-test('writes a change with the next check, and immediately after a hint', async () => {
+test('writes a changed status with the next check, and immediately after a hint', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   await environment.clock.advance(1_000);
@@ -104,7 +104,7 @@ test('writes a change with the next check, and immediately after a hint', async 
   await stop();
 });
 
-test('limits hints to two checks a second', async () => {
+test('limits hints to two status checks a second', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   const before = environment.looks;
@@ -117,7 +117,7 @@ test('limits hints to two checks a second', async () => {
   await stop();
 });
 
-test('publishes complete addresses, and keeps what cannot be determined', async () => {
+test('publishes complete node addresses, and keeps facts that cannot be determined', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   assert.equal(environment.api.node()?.status?.addresses?.[0]?.address, '192.168.1.5');
@@ -152,7 +152,7 @@ test('fixes the labels of operating system and architecture, and keeps all other
   await stop();
 });
 
-test('uses cached data first, then reads, and uses a new connection from the second failure on', async () => {
+test('uses the cached Node for the first attempt and reads it for later ones, and uses a new connection from the second failure on', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   environment.pressures.add('disk');
@@ -172,7 +172,7 @@ test('uses cached data first, then reads, and uses a new connection from the sec
   await stop();
 });
 
-test('stops after five attempts until the next pass', async () => {
+test('stops after five failed status updates until the next check', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   environment.pressures.add('disk');
@@ -186,7 +186,7 @@ test('stops after five attempts until the next pass', async () => {
   await stop();
 });
 
-test('recreates a deleted Node after a minute, not before', async () => {
+test('recreates a deleted Node after a minute, not earlier', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment, { labels: { pool: 'a' } });
   environment.watched = () => environment.api.node();
@@ -213,7 +213,7 @@ test('detects a deleted Node that the watch never delivered', async () => {
   await stop();
 });
 
-test('exits or waits after a Node deletion as configured', async () => {
+test('exits or waits for a new Node after a Node deletion, as configured', async () => {
   const exits = new NodeWorld();
   const { ended } = await started(exits, { recreation: 'exit' });
   exits.watched = () => exits.api.node();
@@ -235,7 +235,7 @@ test('exits or waits after a Node deletion as configured', async () => {
   await stop();
 });
 
-test('does not take an unavailable API server for a deleted Node', async () => {
+test('does not take an unavailable API server for the deletion of the Node', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment, { recreation: 'exit' });
   environment.api.refuse = () => refusal(503, 'away');
@@ -260,7 +260,7 @@ test('adopts a Node that another client recreated', async () => {
   await stop();
 });
 
-test('does not patch a new Node of the same name', async () => {
+test('does not patch a new Node of the same name with the status of the old one', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   const uid = environment.api.node()?.metadata?.uid;
@@ -285,7 +285,7 @@ test('sends events for cordon and uncordon', async () => {
   await stop();
 });
 
-test('sends one event after a reboot', async () => {
+test('sends one event after a reboot of the machine', async () => {
   const environment = new NodeWorld();
   const first = await started(environment);
   await first.stop();
@@ -323,7 +323,7 @@ test('sends pod CIDRs to the runtime when they change, and again after a failure
   await stop();
 });
 
-test('sends pod CIDRs to a waiting runtime while the node starts', async () => {
+test('sends pod CIDRs to a runtime that waits for them while the node starts', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime network is not ready'];
   const deps = environment.deps();
@@ -340,7 +340,7 @@ test('sends pod CIDRs to a waiting runtime while the node starts', async () => {
   await stop();
 });
 
-test('publishes everything else as usual while a node starts slowly', async () => {
+test('publishes changes as usual while a node starts slowly', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime is down'];
   const { stop } = await started(environment);
@@ -351,7 +351,7 @@ test('publishes everything else as usual while a node starts slowly', async () =
   await stop();
 });
 
-test('publishes volumes only when those in use are known, and then notifies the volume manager', async () => {
+test('publishes volumes in use only when they are known, and then notifies the volume manager', async () => {
   const environment = new NodeWorld();
   environment.api.put(apiResources.nodes, {
     metadata: { name: 'n1', uid: 'u1' },
@@ -370,7 +370,7 @@ test('publishes volumes only when those in use are known, and then notifies the 
   await stop();
 });
 
-test('stops sending fields that an older API server drops', async () => {
+test('stops sending status fields that an older API server drops', async () => {
   const environment = new NodeWorld();
   environment.api.forgetful = (object) => {
     const { status, ...others } = object as { status?: Record<string, unknown> };
@@ -383,7 +383,7 @@ test('stops sending fields that an older API server drops', async () => {
   await stop();
 });
 
-test('limits the delay of a hanging runtime', async () => {
+test('limits the delay of status updates by a hanging runtime', async () => {
   const environment = new NodeWorld();
   const deps = environment.deps();
   const runtime = {
@@ -397,7 +397,7 @@ test('limits the delay of a hanging runtime', async () => {
   await stop();
 });
 
-test('reports a bug in an input and continues', async () => {
+test('logs an exception of an input as a bug and continues', async () => {
   const environment = new NodeWorld();
   const deps = environment.deps();
   let isBroken = false;
@@ -416,7 +416,7 @@ test('reports a bug in an input and continues', async () => {
   await stop();
 });
 
-test('leaves nothing running when it stops', async () => {
+test('leaves no timer or task running when the status loop stops', async () => {
   const environment = new NodeWorld();
   environment.api.refuse = () => refusal(503, 'away');
   const { stop } = await started(environment);

@@ -18,7 +18,7 @@ export interface StatusLoopDeps {
   readonly hints: HintLatch;
 }
 
-/** Duration and interval of the checks while a node starts. */
+/** The duration and interval of frequent checks while a node starts. */
 const expediteMs = 120_000;
 const expediteStepMs = 100;
 const afterFailureMs = 5_000;
@@ -28,8 +28,8 @@ const minIntervalMs = 500;
  * The life of the Node in the API:
  *
  *   register ──> expedite ──> check every 10 s ──┐
- *      ^ (until Ready) ^ │ 404 for a minute
- *      └───────────────────────────┴────────────┘
+ *      ^       (until Ready)      ^              │ 404 for a minute
+ *      └──────────────────────────┴──────────────┘
  */
 export class StatusLoop {
   readonly #deps: StatusLoopDeps;
@@ -40,7 +40,10 @@ export class StatusLoop {
     this.#missingNode = new MissingNode(deps.clock);
   }
 
-  /** Rejects with the signal's reason, or with NODE_GONE where configured. */
+  /**
+   * Runs until aborted; rejects with the signal's reason, or with NODE_GONE when the Node was
+   * deleted and must not be recreated.
+   */
   async run(signal: AbortSignal): Promise<never> {
     const { clock, random, settings, hints } = this.#deps;
     if (settings.register === 'self') await this.#register(signal);
@@ -49,7 +52,7 @@ export class StatusLoop {
       await this.#check(signal);
       const untilNextMs = jitter(random, settings.updateFrequencyMs, 0.04);
       const pauseMs = Math.min(untilNextMs, this.#missingNode.untilDeletedMs());
-      // Limits the cost of frequent hints.
+      // The minimum interval of status checks that hints request.
       await clock.sleep(Math.min(minIntervalMs, pauseMs), signal);
       await hints.wait(Math.max(0, pauseMs - minIntervalMs), signal);
     }
@@ -68,7 +71,7 @@ export class StatusLoop {
     else if (outcome !== 'failed') this.#missingNode.clear();
   }
 
-  /** The Node was recreated by another client and must be adopted. */
+  /** Whether another client recreated the Node, so that it must be adopted. */
   #isOtherNode(): boolean {
     const { registration, view, settings } = this.#deps;
     const uid = view.current()?.metadata?.uid;
@@ -92,8 +95,8 @@ export class StatusLoop {
   }
 
   /**
-   * A starting node becomes ready as soon as possible. No request is sent between the regular
-   * checks.
+   * A starting node becomes ready as soon as possible. Between the regular checks no request is
+   * sent to the API server.
    */
   async #expedite(signal: AbortSignal): Promise<void> {
     const { clock, view, writer, settings, log } = this.#deps;
@@ -101,12 +104,13 @@ export class StatusLoop {
     let intervalMs = startMs;
     while (clock.monotonicMs() < startMs + expediteMs) {
       const node = view.current();
-      // Deleted meanwhile: the next check confirms it.
+      // The Node was deleted between checks: the next check confirms it.
       if (node === undefined || isReady(node)) return;
       if ((await writer.wouldBeReady(node, signal)) || clock.monotonicMs() >= intervalMs) {
         const outcome = await writer.pass(signal);
         intervalMs = clock.monotonicMs() + settings.updateFrequencyMs;
-        // Retrying fast would not help a failing API server.
+        // The update is retried at the next regular check, because fast retries do not help a
+        // failing API server.
         if (outcome === 'failed') await clock.sleep(afterFailureMs, signal);
       }
       await clock.sleep(expediteStepMs, signal);
@@ -115,7 +119,9 @@ export class StatusLoop {
   }
 }
 
-/** A Node may be missing for a moment; after this long it counts as deleted. */
+/**
+ * A Node that is missing for this long counts as deleted; the watch may miss it for a shorter time.
+ */
 const deletedAfterMs = 60_000;
 
 /** Tracks how long the Node has been missing. */
@@ -128,7 +134,10 @@ class MissingNode {
     this.#clock = clock;
   }
 
-  /** Records a 404. Returns 'verdict' once, when the Node has been missing for long enough. */
+  /**
+   * Records that the API server responded with 404. Returns 'verdict' once, when the Node has been
+   * missing for long enough.
+   */
   observe(): 'first' | 'again' | 'verdict' {
     const nowMs = this.#clock.monotonicMs();
     if (this.#sinceMs === undefined) {
@@ -145,7 +154,10 @@ class MissingNode {
     this.#isDecided = false;
   }
 
-  /** Time until the next check that can decide; infinite when none is due. */
+  /**
+   * The time until the next check that can confirm the deletion of the Node; infinite when none is
+   * due.
+   */
   untilDeletedMs(): number {
     if (this.#sinceMs === undefined || this.#isDecided) return Number.POSITIVE_INFINITY;
     return Math.max(0, this.#sinceMs + deletedAfterMs - this.#clock.monotonicMs());

@@ -13,7 +13,7 @@ function read(files: Readonly<Record<string, string>>) {
   });
 }
 
-test('reads each fact from its file', async () => {
+test('reads each fact about the system from its file', async () => {
   const info = await read({
     '/etc/machine-id': 'aaa\n',
     '/var/lib/dbus/machine-id': 'bbb\n',
@@ -30,7 +30,7 @@ test('reads each fact from its file', async () => {
   });
 });
 
-test('falls back to other files for missing facts', async () => {
+test('reads other files for facts whose first file is missing', async () => {
   const dbus = await read({ '/etc/machine-id': '\n', '/var/lib/dbus/machine-id': 'bbb' });
   assert.equal(dbus.machineId, 'bbb');
   const tree = await read({ '/proc/device-tree/system-id': 'dt-id\0' });
@@ -41,14 +41,14 @@ test('falls back to other files for missing facts', async () => {
   assert.deepEqual([id.systemUuid, id.osImage], ['aaa', 'X']);
 });
 
-test('reports an unreadable machine as Linux without a name', async () => {
+test('reports an unreadable machine as Linux without an OS name', async () => {
   const info = await read({});
   assert.deepEqual([info.machineId, info.systemUuid, info.bootId, info.osImage], ['', '', '', 'Linux']);
 });
 
 const { signal } = new AbortController();
 
-test('reads this machine', async () => {
+test('reads the facts of the machine that runs the test', async () => {
   const machine = hostNodeMachine();
   assert.equal(await machine.read('/does/not/exist'), undefined);
   assert.match((await machine.read('/proc/sys/kernel/random/boot_id')) ?? '', /^[-0-9a-f]{36}\n$/);
@@ -58,7 +58,7 @@ test('reads this machine', async () => {
   assert.equal(await diskBytes('/does/not/exist'), undefined);
 });
 
-test('builds a Node without an API server', async () => {
+test('builds a Node object without an API server', async () => {
   const world = new NodeWorld();
   world.names = { n1: ['192.168.1.5'] };
   const learned: unknown[] = [];
@@ -77,7 +77,7 @@ test('builds a Node without an API server', async () => {
   ]);
 });
 
-test('lists the interfaces only when an address may have changed', async () => {
+test('lists the network interfaces only when an address may have changed', async () => {
   const world = new NodeWorld();
   let lists = 0;
   const deps = world.deps();
@@ -103,7 +103,7 @@ test('lists the interfaces only when an address may have changed', async () => {
   assert.equal(lists, 4);
 });
 
-test("uses Go's names of processors", () => {
+test("uses Go's names of processor architectures", () => {
   assert.deepEqual(['x64', 'arm64', 's390x', 'ppc64', 'ia32'].map(goArchitecture), [
     'amd64',
     'arm64',

@@ -3,7 +3,7 @@ import { readFile, statfs } from 'node:fs/promises';
 import { networkInterfaces, release } from 'node:os';
 import type { LocalAddress, NodeMachineInfo } from './inputs.ts';
 
-/** Identity of the machine. Unknown fields are empty. */
+/** The identity of the machine. Unknown fields are empty. */
 export interface SystemInfo {
   readonly machineId: string;
   readonly systemUuid: string;
@@ -13,7 +13,7 @@ export interface SystemInfo {
 }
 
 const machineIdFiles = ['/etc/machine-id', '/var/lib/dbus/machine-id'];
-/** From DMI, then from the device tree, then from the machine ID. */
+/** The UUID of the machine: from DMI, else from the device tree, else from the machine ID. */
 const systemUuidFiles = [
   '/sys/class/dmi/id/product_uuid',
   '/proc/device-tree/system-id',
@@ -53,7 +53,7 @@ function prettyName(osRelease: string): string {
   return (quoted ?? value).replace(/\\(["'$`\\])/g, '$1') || 'Linux';
 }
 
-/** Access to this machine. */
+/** Reads the facts of this machine. */
 export function hostNodeMachine(): NodeMachineInfo {
   return {
     read: (path) => readFile(path, 'utf8').catch(() => undefined),
@@ -64,7 +64,7 @@ export function hostNodeMachine(): NodeMachineInfo {
   };
 }
 
-/** Without permission to list interfaces there are no addresses. */
+/** Without permission to list the network interfaces there are no addresses. */
 function localAddresses(): readonly LocalAddress[] {
   try {
     return Object.entries(networkInterfaces()).flatMap(([name, addresses]) =>
@@ -76,8 +76,7 @@ function localAddresses(): readonly LocalAddress[] {
 }
 
 /**
- * Size of the file system of the path, for `MachineCapacity.ephemeralStorage`; undefined if
- * unknown.
+ * The size of the path's file system, for `MachineCapacity.ephemeralStorage`; undefined if unknown.
  */
 export async function diskBytes(path: string): Promise<number | undefined> {
   return await statfs(path).then(

@@ -41,8 +41,8 @@ function rig() {
   return { clock, api, told, claims, claim, volume, get, stop };
 }
 
-describe('A claim', () => {
-  it('is returned with its bound volume', async () => {
+describe('BoundClaims.read', () => {
+  it('returns a claim with its bound volume', async () => {
     const { claim, volume, get, claims, stop } = rig();
     claim();
     volume();
@@ -109,7 +109,7 @@ describe('A claim', () => {
       await world.stop();
     });
 
-  it('accepts a claim that is being deleted but still protected, because the pod may already run', async () => {
+  it('accepts a claim that is being deleted but still protected by its finalizer, because the pod may already run', async () => {
     const { claim, volume, get, stop } = rig();
     claim({
       metadata: {
@@ -122,7 +122,7 @@ describe('A claim', () => {
     await stop();
   });
 
-  it('returns CLAIM_UNREAD instead of CLAIM_UNBOUND when the API server cannot be reached', async () => {
+  it('throws CLAIM_UNREAD instead of CLAIM_UNBOUND when the API server cannot be reached', async () => {
     const { api, get, stop } = rig();
     api.failure = serverAway();
     await assert.rejects(get(), {
@@ -132,7 +132,7 @@ describe('A claim', () => {
     await stop();
   });
 
-  it('shares one request between concurrent readers', async () => {
+  it('shares one request between concurrent readers of a claim', async () => {
     const { api, claim, volume, claims, get, stop } = rig();
     claim();
     volume();
@@ -145,8 +145,8 @@ describe('A claim', () => {
   });
 });
 
-describe('A claim that a pod waits for', () => {
-  it('is polled every second, and a change is reported', async () => {
+describe('polling of claims', () => {
+  it('polls a claim that a pod waits for every second, and reports a change', async () => {
     const { clock, api, told, claims, claim, volume, get, stop } = rig();
     await assert.rejects(get());
     await clock.advance(10_000);
@@ -168,7 +168,7 @@ describe('A claim that a pod waits for', () => {
     await stop();
   });
 
-  it('reports a bound claim without another reader', async () => {
+  it('reports that a claim was bound even if it is not read again', async () => {
     const { clock, told, claim, volume, get, stop } = rig();
     await assert.rejects(get());
     claim();
@@ -178,7 +178,7 @@ describe('A claim that a pod waits for', () => {
     await stop();
   });
 
-  it('is dropped with its last pod', async () => {
+  it('stops polling a claim when its last pod is removed', async () => {
     const { clock, api, claims, get, stop } = rig();
     await assert.rejects(get());
     await assert.rejects(claims.get(data, other, signal));
@@ -192,7 +192,7 @@ describe('A claim that a pod waits for', () => {
     await stop();
   });
 
-  it('respects the request rate limit, and is polled eventually', async () => {
+  it('respects the request rate limit, and polls every claim eventually', async () => {
     const { clock, api, told, claims, claim, stop } = rig();
     const names = Array.from({ length: 100 }, (_, index) => `claim-${index}`);
     for (const name of names)
@@ -206,12 +206,12 @@ describe('A claim that a pod waits for', () => {
     await stop();
   });
 
-  it('does not block other claims while the API server does not respond for it', async () => {
+  it('polls other claims while the API server does not respond for one', async () => {
     const { clock, api, told, claims, claim, get, stop } = rig();
     await assert.rejects(get());
     await assert.rejects(claims.get({ namespace: 'ns', name: 'late' }, other, signal));
     const asIs = api.get.bind(api);
-    // Like every API call, this promise never resolves and rejects when its signal is aborted.
+    // Like an API call, this promise stays pending until its signal is aborted and then rejects.
     api.get = (ref, _options?: unknown, inner?: AbortSignal) =>
       ref.name === 'late'
         ? new Promise((_resolve, reject) => inner?.addEventListener('abort', () => reject(inner.reason)))
@@ -223,7 +223,7 @@ describe('A claim that a pod waits for', () => {
     await stop();
   });
 
-  it('is still polled after the poll loop was restarted', async () => {
+  it('polls claims again after the poll loop was restarted', async () => {
     const { clock, told, claims, claim, volume, get, stop } = rig();
     await assert.rejects(get());
     await stop();

@@ -4,7 +4,7 @@ import { type Clock, describeError, HintLatch, isKind, KubelingError, SingleFlig
 import type { PodUid } from '../pods/index.ts';
 import { type ObjectName, objectNameKey } from './referred-store.ts';
 
-/** A claim and its bound volume. */
+/** A PersistentVolumeClaim and its bound volume. */
 export interface BoundClaim {
   readonly claim: PersistentVolumeClaim;
   readonly volume: PersistentVolume;
@@ -13,11 +13,13 @@ export interface BoundClaim {
 export interface BoundClaimsDeps {
   readonly api: Pick<ApiClient, 'get'>;
   readonly clock: Clock;
-  /** Called when a claim that a pod waits for has changed: the pod should retry. */
+  /**
+   * Called when a claim that a pod waits for has changed: the sync of the pod should be retried.
+   */
   readonly onChange: (claim: ObjectName) => void;
 }
 
-/** A claim that pods wait for, and the last error of it. */
+/** A claim that pods wait for, with its last error. */
 interface Awaited {
   readonly claim: ObjectName;
   readonly pods: Set<PodUid>;
@@ -28,8 +30,8 @@ interface Awaited {
 const protection = 'kubernetes.io/pvc-protection';
 const pollEveryMs = 1_000;
 /**
- * Rate limit for polling, however many pods wait for claims, so that other API clients are served
- * too.
+ * The rate limit of polling, however many pods wait for claims, so that other API calls are not
+ * delayed.
  */
 const maxPolls = 10;
 const idleMs = 600_000;
@@ -72,7 +74,7 @@ export class BoundClaims {
     }
   }
 
-  /** The pod no longer waits for any claim. */
+  /** Records that the pod no longer waits for any claim. */
   forgetPod(pod: PodUid): void {
     for (const key of [...this.#awaited.keys()]) this.#removePod(key, pod);
   }
@@ -89,7 +91,7 @@ export class BoundClaims {
       }
     } finally {
       await Promise.allSettled(this.#polling.values());
-      // A loop that is restarted later resumes with the claims that pods still wait for.
+      // Polls until aborted. A restarted loop continues with the claims that pods still wait for.
       if (this.#awaited.size > 0) this.#waits.raise();
     }
   }
@@ -110,8 +112,8 @@ export class BoundClaims {
   }
 
   /**
-   * Polls the claims with the oldest last poll first; a request without a reply does not block
-   * other claims.
+   * Polls claims in the order of their last poll, the oldest first; a request without a response
+   * does not block other claims.
    */
   #pollOldest(signal: AbortSignal): void {
     const idle = [...this.#awaited].filter(([key]) => !this.#polling.has(key));
@@ -159,7 +161,7 @@ export class BoundClaims {
       signal.throwIfAborted();
       if (isApiCode(cause, 'API_NOT_FOUND'))
         throw unbound(`${failed}: ${ref.resource.plural} ${JSON.stringify(ref.name)} not found`);
-      // An error status for this object is a definite result; any other error may differ at the
+      // An error status for this claim is a definite result; other errors may disappear with the
       // next call.
       const code = isKind(cause, 'Denied', 'Invalid') ? 'CLAIM_UNBOUND' : 'CLAIM_UNREAD';
       throw new KubelingError(code, `${failed}: ${describeError(cause)}`);

@@ -47,7 +47,7 @@ test('rejects reading an object that no pod refers to', async () => {
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('sends one request per TTL to the server, then accepts a cached version of the server', async () => {
+test('sends one request for the latest version per TTL, and requests any cached version in later ones', async () => {
   const { clock, asked, store, read } = createHarness();
   store.add(object, one);
   await read();
@@ -72,7 +72,7 @@ test('follows a TTL that the cluster changes', async () => {
   assert.equal(asked.length, 2);
 });
 
-test('drops the cached object on a new reference, keeps it on a repeated one', async () => {
+test('drops the cached object when another pod refers to it, and keeps it on a repeated reference', async () => {
   const { asked, store, read } = createHarness();
   store.add(object, one);
   await read();
@@ -84,7 +84,7 @@ test('drops the cached object on a new reference, keeps it on a repeated one', a
   assert.deepEqual(asked, ['newest', 'newest']);
 });
 
-test('ignores a reply to a request sent before a new reference', async () => {
+test('ignores a response to a request that was sent before a new reference', async () => {
   const { asked, server, store, read } = createHarness();
   const slow = Promise.withResolvers<ConfigMap>();
   store.add(object, one);
@@ -100,7 +100,7 @@ test('ignores a reply to a request sent before a new reference', async () => {
   assert.equal(asked.length, 2);
 });
 
-test('never replaces a newer version with an older one', async () => {
+test('never replaces a newer version of an object with an older one', async () => {
   const { clock, asked, server, store, read } = createHarness();
   store.add(object, one);
   server.answer = () => version('10');
@@ -113,7 +113,7 @@ test('never replaces a newer version with an older one', async () => {
   assert.equal(asked.length, 3);
 });
 
-test('serves the cached object when the server fails, and retries at the next read', async () => {
+test('serves the cached object when the API server fails, and retries at the next read', async () => {
   const { clock, asked, server, store, read, fails } = createHarness();
   store.add(object, one);
   await read();
@@ -125,14 +125,14 @@ test('serves the cached object when the server fails, and retries at the next re
   assert.equal(asked.length, 3);
 });
 
-test('returns the failure to the reader when nothing is cached', async () => {
+test('throws the error of the API server when no object is cached', async () => {
   const { store, read, fails } = createHarness();
   store.add(object, one);
   fails(refusal(403));
   await assert.rejects(read(), { code: 'API_FORBIDDEN' });
 });
 
-test('returns undefined for a missing object, and reads again at each call', async () => {
+test('returns undefined for a missing object, and requests it again at each read', async () => {
   const { asked, server, store, read, fails } = createHarness();
   store.add(object, one);
   fails(refusal(404));

@@ -10,8 +10,8 @@ import {
 } from './referred-store.ts';
 
 /**
- * `newest` reads the latest version, `any` accepts whatever version the server has cached. Throws
- * API_NOT_FOUND if the object does not exist.
+ * Reads an object: `newest` requests the latest version, `any` accepts any version that the API
+ * server has cached. Throws API_NOT_FOUND if the object does not exist.
  */
 export type FetchObject<T> = (
   object: ObjectName,
@@ -31,14 +31,17 @@ export interface CacheStoreDeps<T> {
 }
 
 /**
- * The last response of the server. A missing object is never fresh, so that a pod that waits for it
- * gets it soon.
+ * The last response of the API server. A missing object is never fresh, so that a pod that waits
+ * for it gets it soon after its creation.
  */
 type Fetched<T> =
   | { readonly found: 'object'; readonly object: T; readonly atMs: number }
   | { readonly found: 'nothing' };
 
-/** Dropped when a pod begins to refer to the object, together with replies still in flight. */
+/**
+ * The cache entry is replaced when another pod begins to refer to the object, so that responses
+ * still in flight are ignored.
+ */
 interface Cell<T> {
   fetched: Fetched<T> | undefined;
 }
@@ -63,7 +66,8 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
     if (entry?.pods.has(pod) === true) return;
     const pods = entry?.pods ?? new Set();
     pods.add(pod);
-    // The client that created the pod may have changed the object just before.
+    // The entry is dropped, because the client that created the pod may have changed the object
+    // just before.
     this.#entries.set(objectNameKey(object), { pods, cell: { fetched: undefined } });
   }
 

@@ -15,7 +15,7 @@ const { signal } = new AbortController();
 const pod = (uid = 'one') =>
   aPod({ metadata: { uid: podUid(uid) }, spec: { imagePullSecrets: [{ name: 'n' }] } });
 
-/** A node on which kubelets start and stop. */
+/** A node on which kubelets start and stop, with its API server and its disk. */
 function machine() {
   const clock = new VirtualClock();
   const api = new ScriptedApi();
@@ -40,7 +40,7 @@ function machine() {
   return { api, store, start, put };
 }
 
-test('serves the copies of the previous run when the node starts without its server', async () => {
+test('serves the copies of the previous run when the kubelet starts without its API server', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const before = start();
@@ -53,7 +53,7 @@ test('serves the copies of the previous run when the node starts without its ser
   assert.equal(await after.read(), 'first');
 });
 
-test('stops serving a copy once the server has reported the object', async () => {
+test('stops serving a copy once the API server has reported the object', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const { objects, read } = start();
@@ -66,7 +66,7 @@ test('stops serving a copy once the server has reported the object', async () =>
   assert.deepEqual(store.paths(), []);
 });
 
-test('updates a copy with its object and removes it with the last pod', async () => {
+test('updates the copy with its object, and removes it with the last pod that refers to it', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const { objects, read } = start();
@@ -88,7 +88,7 @@ test('updates a copy with its object and removes it with the last pod', async ()
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('ignores a copy that is damaged or of another object', async () => {
+test('ignores a copy that is damaged or has the content of another object', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const before = start();
@@ -104,7 +104,7 @@ test('ignores a copy that is damaged or of another object', async () => {
   }
 });
 
-test('removes the copies of pods that were removed during downtime once all pods are known', async () => {
+test('removes the copies for pods that were deleted during downtime once all pods are known', async () => {
   const { store, start, put } = machine();
   put('first');
   const before = start();
@@ -118,7 +118,7 @@ test('removes the copies of pods that were removed during downtime once all pods
   assert.deepEqual(store.paths(), []);
 });
 
-test('tolerates a failing disk', async () => {
+test('continues without copies while the disk fails', async () => {
   const { api, start, put, store } = machine();
   store.write = () => {
     throw new Error('no space');

@@ -16,15 +16,15 @@ export interface CheckpointedObjectsDeps {
 type Kind = 'secret' | 'configmap';
 
 /**
- * Stores a copy on disk of each object that pods refer to, so that a node that starts without its
- * API server can start their containers. A copy is served until the server has reported that object
- * once, and is removed with the last pod that refers to it.
+ * Stores a copy on disk of each object that pods refer to, so that a kubelet that starts without
+ * its API server can start their containers. A copy is served until the API server has reported
+ * that object once, and is removed with the last pod that refers to it.
  */
 export class CheckpointedObjects implements PodObjects {
   readonly #deps: CheckpointedObjectsDeps;
   readonly #secrets: PodReferences<never>;
   readonly #configMaps: PodReferences<never>;
-  /** The pods that refer to each object, by its key. */
+  /** The pods that refer to each object, by the object's key. */
   readonly #pods = new Map<string, Set<PodUid>>();
   /**
    * The last reported state of each object; a key exists once the server has reported the object.
@@ -66,8 +66,8 @@ export class CheckpointedObjects implements PodObjects {
   }
 
   /**
-   * Removes the copies that no pod refers to; called once, when all pods of the node are known and
-   * registered.
+   * Removes the copies to which no pod refers; called once, when all pods of the node have
+   * registered their references.
    */
   async retainReferred(): Promise<void> {
     await this.#deps.copies.retain([...this.#pods.keys()]);
@@ -94,7 +94,7 @@ export class CheckpointedObjects implements PodObjects {
     }
   }
 
-  /** Nothing waits for the disk: a lost copy matters only at a start without an API server. */
+  /** Writes in the background: a lost copy matters only at a start without an API server. */
   #store(key: string, found: ReferredObject | undefined): void {
     const version =
       found === undefined ? 'none' : `${found.metadata?.uid}/${found.metadata?.resourceVersion}`;
@@ -126,7 +126,8 @@ export class CheckpointedObjects implements PodObjects {
     if (pods?.delete(pod) !== true || pods.size > 0) return;
     this.#pods.delete(key);
     this.#reported.delete(key);
-    // Another pod may have registered meanwhile: then the copy is needed again.
+    // A pod may have registered the object while its copy was being removed: then the copy is
+    // written again.
     this.#runSerially(key, async () => {
       if (!this.#pods.has(key)) await this.#deps.copies.remove(key);
     });

@@ -15,7 +15,7 @@ import {
 } from '../runtime/index.ts';
 import { makePodObjects, PodServiceAccounts, requiredSecret, Services } from './index.ts';
 
-/** Package objects serves its consumers through their interfaces. */
+/** Tests package objects through the interfaces that other packages use. */
 const { signal } = new AbortController();
 
 function createHarness() {
@@ -42,7 +42,7 @@ const pod = aPod({
   },
 });
 
-test("builds a container's variables from watched objects and services", async () => {
+test('builds the environment variables of a container from watched objects and services', async () => {
   const { clock, api, objects, services } = createHarness();
   const lookup: ObjectLookup = objects;
   const made = async () => {
@@ -85,7 +85,7 @@ test("builds a container's variables from watched objects and services", async (
   assert.deepEqual([api.watches, clock.pendingTimers], [0, 0]);
 });
 
-test('an optional reference does not hide an unreachable server', async () => {
+test('an optional reference does not hide that the API server is unreachable', async () => {
   const { clock, api, objects } = createHarness();
   api.failure = serverAway();
   objects.register(pod);
@@ -94,7 +94,7 @@ test('an optional reference does not hide an unreachable server', async () => {
   await read;
 });
 
-test('returns pull secrets or rejects the missing one', async () => {
+test('returns pull secrets, or throws for a missing one', async () => {
   const { api, objects } = createHarness();
   const pulls: PullSecrets = {
     get: (namespace, name, inner) => requiredSecret(objects, namespace, name, inner),
@@ -112,7 +112,7 @@ test('returns pull secrets or rejects the missing one', async () => {
   });
 });
 
-test('returns service accounts and pod tokens for image pulls', async () => {
+test('returns service accounts and pod tokens for image credential providers', async () => {
   const { api } = createHarness();
   const observed: string[] = [];
   const accounts: ServiceAccounts = new PodServiceAccounts({

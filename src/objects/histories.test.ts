@@ -21,11 +21,12 @@ class History {
   readonly clock = new VirtualClock();
   readonly api = new ScriptedApi();
   readonly #objects;
-  /** The names that each pod refers to. */
+  /** The names of the objects to which each pod refers. */
   readonly #pods = new Map<string, readonly string[]>();
   readonly #values = new Map<string, string>();
   /**
-   * The values each object may be read as: every value since the server was last available to all.
+   * The values that a read of each object may return: those since the API server was last available
+   * to all readers.
    */
   readonly #seen = new Map<string, Set<string | undefined>>();
   #count = 0;
@@ -128,7 +129,9 @@ class History {
     assert.ok((this.#seen.get(name) ?? new Set([undefined])).has(value), 'the value that was read did exist');
   }
 
-  /** With the server available and enough time, every reader gets the current value. */
+  /**
+   * When the API server is available again, every reader gets the current value after enough time.
+   */
   async #allIsWell(): Promise<void> {
     this.api.failure = undefined;
     this.#register('one');

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import type { Logger, WriteOptions } from '../lib/index.ts';
 
-/** Storage of copies; a missing copy is a result, not a failure. */
+/** Stores copies of objects; reading a missing copy is no failure. */
 export interface CopyFiles {
   makeDirectory(path: string, mode: number): Promise<void>;
   names(directory: string): Promise<readonly string[]>;
@@ -12,15 +12,16 @@ export interface CopyFiles {
 }
 
 /**
- * Copies of objects by a key of the caller. Reading never fails: a damaged copy counts as missing.
+ * Copies of API objects by a key that the caller chooses. Reading never fails: a damaged copy
+ * counts as missing.
  */
 export interface ObjectCopies {
   read<T extends object>(key: string): Promise<T | undefined>;
-  /** Lists all copies. */
+  /** Lists the keys of all copies. */
   all<T extends object>(): Promise<readonly T[]>;
   write(key: string, object: object): Promise<void>;
   remove(key: string): Promise<void>;
-  /** Removes all other copies. */
+  /** Removes the copies with other keys. */
   retain(keys: readonly string[]): Promise<void>;
 }
 
@@ -30,11 +31,11 @@ export interface CopiesOnDiskOptions {
   readonly logger: Logger;
 }
 
-/** An API object has at most 1 MiB of data, a third more in base64. */
+/** The maximum size of a copy: an API object has at most 1 MiB of data, a third more in base64. */
 const largestCopy = 4 << 20;
 const modes = { directory: 0o700, file: 0o600 };
 
-/** One file per object with mode 0600, because there are secrets among them. */
+/** Stores one file per object, with mode 0600 because some are secrets. */
 export class CopiesOnDisk implements ObjectCopies {
   readonly #options: CopiesOnDiskOptions;
 
@@ -52,7 +53,7 @@ export class CopiesOnDisk implements ObjectCopies {
     const found: T[] = [];
     for (const name of await files.names(directory)) {
       const copy = await this.#readFile(name);
-      // A copy at a wrong path is left over from something else.
+      // A copy whose file name does not match its key is ignored.
       if (copy !== undefined && fileName(copy.key) === name) found.push(copy.object as T);
     }
     return found;
@@ -92,7 +93,7 @@ export class CopiesOnDisk implements ObjectCopies {
   }
 }
 
-/** A namespace and a name together can exceed the length limit of a file name. */
+/** A hash as file name: namespace and name together can exceed the length limit of a file name. */
 function fileName(key: string): string {
   return `${createHash('sha256').update(key).digest('hex')}.json`;
 }
@@ -103,7 +104,8 @@ interface Copy {
 }
 
 /**
- * Throws for text that is not JSON; returns undefined for JSON that is not the copy of an object.
+ * Parses a copy. Throws for text that is not JSON; returns undefined for JSON that is not the copy
+ * of an object.
  */
 function copyIn(text: string): Copy | undefined {
   const value: unknown = JSON.parse(text);

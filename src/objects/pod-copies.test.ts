@@ -26,7 +26,7 @@ function createHarness() {
 const pod = (uid: string, metadata: Partial<Pod['metadata']> = {}) =>
   aPod({ metadata: { uid: podUid(uid), name: uid, ...metadata } });
 
-test('stores the pods that the API assigned to the node, without mirror pods', async () => {
+test('stores copies of the pods that the API server assigned to the node, without mirror pods', async () => {
   const { clock, kept, names, end } = createHarness();
   kept.listed([pod('a'), pod('b'), pod('m', { annotations: { [annotations.mirror]: 'x' } })]);
   await clock.advance(2_000);
@@ -40,7 +40,7 @@ test('stores the pods that the API assigned to the node, without mirror pods', a
   await end();
 });
 
-test('ignores copies that are damaged or at a wrong path', async () => {
+test('ignores copies of pods that are damaged or at a wrong path', async () => {
   const { clock, kept, store, names, end } = createHarness();
   kept.listed([pod('a'), pod('b')]);
   await clock.advance(2_000);
@@ -50,7 +50,7 @@ test('ignores copies that are damaged or at a wrong path', async () => {
   await end();
 });
 
-test('stores services too', async () => {
+test('stores copies of services, too', async () => {
   const { copies, end } = createHarness();
   assert.equal(await copies.services.read(), undefined);
   await copies.services.write([{ metadata: { name: 'dns' } }]);

@@ -6,10 +6,10 @@ import type { PodConfig, PodListChanges } from '../sources/index.ts';
 import { CopiesOnDisk, type CopyFiles, type ObjectCopies } from './object-copies.ts';
 import type { ServiceCopies } from './services.ts';
 
-/** The API state that a node stores for a start without its API server. */
+/** The API objects that a node stores for a start without its API server. */
 export interface ClusterCopies {
   readonly pods: ObjectCopies;
-  /** Secrets and config maps. */
+  /** The copies of secrets and config maps. */
   readonly objects: ObjectCopies;
   readonly services: ServiceCopies;
 }
@@ -20,7 +20,10 @@ export interface ClusterCopiesOptions {
   readonly logger: Logger;
 }
 
-/** Below the kubelet's root directory, readable by root only. */
+/**
+ * Creates the stores of copies below the kubelet's root directory, in files that only root can
+ * read.
+ */
 export function clusterCopies({ files, rootDir, logger }: ClusterCopiesOptions): ClusterCopies {
   const copies = (name: string) =>
     new CopiesOnDisk({ files, directory: posix.join(rootDir, 'api-copies', name), logger });
@@ -54,7 +57,7 @@ export class ApiPodCopies {
   readonly #hints: HintLatch;
   /** Pending writes and removals by pod UID. */
   readonly #dirty = new Map<PodUid, Pod | 'gone'>();
-  /** The complete list of pods, while copies of other pods still have to be removed. */
+  /** The UIDs of the complete list of pods, while copies of other pods still have to be removed. */
   #listed: readonly string[] | undefined;
 
   constructor(deps: ApiPodCopiesDeps) {
@@ -62,12 +65,12 @@ export class ApiPodCopies {
     this.#hints = new HintLatch(deps.clock);
   }
 
-  /** The pods as last observed. */
+  /** The copies of all pods as last written. */
   async read(): Promise<readonly Pod[]> {
     return await this.#deps.copies.all<Pod>();
   }
 
-  /** The API server has delivered the complete list of pods. */
+  /** Records that the API server has delivered the complete list of pods. */
   listed(pods: readonly Pod[]): void {
     const own = pods.filter((pod) => !isMirrorPod(pod));
     this.#dirty.clear();
@@ -82,7 +85,7 @@ export class ApiPodCopies {
   }
 
   /**
-   * Writes changes until it is aborted. A failed write is logged and retried at the next change.
+   * Writes changed copies until aborted. A failed write is logged and retried at the next change.
    */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
@@ -108,11 +111,11 @@ export class ApiPodCopies {
 }
 
 /**
- * An API server that is available responds within this time; its response takes precedence over
- * copies.
+ * How long a start waits for the API server before it uses copies; a later response takes
+ * precedence over them.
  */
 const waitForServerMs = 10_000;
-/** By then every desired pod was synced and has registered its references. */
+/** How long after the start every desired pod has been synced and has registered its references. */
 const registeredAfterMs = 120_000;
 
 export interface StartFromCopiesDeps {
@@ -120,12 +123,12 @@ export interface StartFromCopiesDeps {
   readonly logger: Logger;
   readonly copies: Pick<ApiPodCopies, 'read'>;
   readonly config: Pick<PodConfig, 'setExpected' | 'isReady'>;
-  /** Removes the copies without references. */
+  /** Removes the copies of objects to which no pod refers. */
   readonly retainReferred: () => Promise<void>;
 }
 
 /**
- * Starts the pods that the node had when it last reached its API server, if the server does not
+ * Starts the pods that the node had when it last reached its API server, if the API server does not
  * respond soon.
  */
 export async function startFromCopies(

@@ -8,21 +8,21 @@ import type { ObjectName, ReferredObject, ReferredStore } from './referred-store
 import { WatchStore } from './watch-store.ts';
 
 /**
- * The secrets and config maps of the pods on this node. A pod is registered before any of its
- * objects is read, at every sync, and unregistered when its volumes are removed; neither call waits
- * or fails, and both are idempotent. Readers get undefined for a missing object, and an error when
- * the state of the object is not known.
+ * The secrets and config maps of the pods on this node. Each sync registers the pod before it reads
+ * any of its objects; the pod is unregistered when its volumes are removed. Neither call waits or
+ * fails, and both are idempotent. Reads return undefined for a missing object, and throw when the
+ * state of the object is unknown.
  */
 export interface PodObjects {
   register(pod: Pod): void;
   unregister(uid: PodUid): void;
   secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
   configMap(namespace: string, name: string, signal: AbortSignal): Promise<ConfigMap | undefined>;
-  /** Maintains the caches until it is aborted. */
+  /** Maintains the caches of objects until aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A store that may have background work. */
+/** A store of referenced objects that may have a background loop. */
 export interface RunningStore<T> extends ReferredStore<T> {
   run(signal: AbortSignal): Promise<void>;
 }
@@ -66,15 +66,13 @@ class StoredPodObjects implements PodObjects {
     try {
       await Promise.all(running);
     } finally {
-      // Waits for all loops, because a loop that ends first may leave work in flight.
+      // Waits for the background loops of all stores, even if one has already failed.
       if (signal.aborted) await Promise.allSettled(running);
     }
   }
 }
 
-/**
- * For callers to whom a missing secret is a failure, such as image pulls. Throws OBJECT_NOT_FOUND.
- */
+/** Reads a secret that must exist, for example for an image pull. Throws OBJECT_NOT_FOUND. */
 export async function requiredSecret(
   objects: Pick<PodObjects, 'secret'>,
   namespace: string,
@@ -86,7 +84,7 @@ export async function requiredSecret(
   return found;
 }
 
-/** Detection of object changes: `configMapAndSecretChangeDetectionStrategy`. */
+/** How object changes are detected: the setting `configMapAndSecretChangeDetectionStrategy`. */
 export type ChangeDetection = 'Watch' | 'Cache' | 'Get';
 
 export interface PodObjectsDeps {
@@ -95,9 +93,9 @@ export interface PodObjectsDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly syncFrequencyMs: number;
-  /** Annotations of the Node object, if known; they may set the TTL of cached objects. */
+  /** The annotations of the Node object, if known; they may set the TTL of cached objects. */
   readonly nodeAnnotations: () => Readonly<Record<string, string>> | undefined;
-  /** Called when a watched object has changed: the pods that show it should be synced. */
+  /** Called when a watched object has changed, so that the pods that use it are synced. */
   readonly changed?: ((object: ChangedObject) => void) | undefined;
 }
 
@@ -125,8 +123,8 @@ function storeOf<T extends ReferredObject>(
     case 'Watch': {
       const follow = (object: ObjectName) => {
         const reflector = reflectorOf<T>(resource, object, deps);
-        // The initial state is returned to the reader; only later additions, changes and deletions
-        // are reported.
+        // The first state of an object is only returned to the reader; later additions, changes and
+        // deletions are also reported.
         let isFirst = true;
         reflector.onChange(({ type }) => {
           if (type !== 'added' || !isFirst) deps.changed?.({ kind, ...object });
@@ -165,7 +163,7 @@ function passiveStore<T>(store: ReferredStore<T>): RunningStore<T> {
   };
 }
 
-/** Reads the object from the API on each call. */
+/** Reads the object from the API server on each call. */
 function directStore<T>(fetch: FetchObject<T>): ReferredStore<T> {
   return {
     add() {},

@@ -16,7 +16,7 @@ const container = (prefix: string): Container => ({
   envFrom: [{ secretRef: { name: `${prefix}-secret` } }, { configMapRef: { name: `${prefix}-map` } }, {}],
 });
 
-test('finds the objects that variables of every kind of container name', () => {
+test('finds the objects to which environment variables of every kind of container refer', () => {
   const pod = aPod({
     spec: {
       initContainers: [container('init')],
@@ -82,7 +82,7 @@ function createHarness() {
   return { told: reported, references, pod };
 }
 
-test('reports only the difference to the previous registration', () => {
+test('reports only the difference to the previous registration of a pod to the store', () => {
   const { told, references, pod } = createHarness();
   references.register(pod('u', 'a', 'b'));
   references.register(pod('u', 'a', 'b'));
@@ -90,7 +90,7 @@ test('reports only the difference to the previous registration', () => {
   assert.deepEqual(told, ['+default/a u', '+default/b u', '+default/c u', '-default/a u']);
 });
 
-test('reports each pod separately, even for equal objects', () => {
+test('reports each pod to the store, even if pods refer to the same object', () => {
   const { told, references, pod } = createHarness();
   references.register(pod('u', 'a'));
   references.register(pod('v', 'a'));
@@ -98,7 +98,7 @@ test('reports each pod separately, even for equal objects', () => {
   assert.deepEqual(told, ['+default/a u', '+default/a v', '-default/a u']);
 });
 
-test('unregisters a pod once, with its last references', () => {
+test('unregisters a pod with its last references, and only once', () => {
   const { told, references, pod } = createHarness();
   references.register(pod('u', 'a'));
   references.register(pod('u', 'b'));

@@ -4,8 +4,8 @@ import { claimNameOf, ephemeralContainersOf, initContainersOf, type Pod } from '
 import type { ReferredStore } from './referred-store.ts';
 
 /**
- * The names of all secrets in a pod's spec. Secrets named by a claim or a PersistentVolume are not
- * included.
+ * The names of all secrets in a pod's spec. Secrets to which a claim or a PersistentVolume refers
+ * are not included.
  */
 export function secretNamesOf(pod: Pod): ReadonlySet<string> {
   const pulls = (pod.spec.imagePullSecrets ?? []).map(({ name }) => name);
@@ -78,7 +78,10 @@ export class PodReferences<T> {
     this.#namesOf = namesOf;
   }
 
-  /** May be called at every sync: only differences reach the store. */
+  /**
+   * Registers the current references of a pod. May be called at every sync: only differences are
+   * reported to the store.
+   */
   register(pod: Pod): void {
     const { uid, namespace } = pod.metadata;
     const before = this.#pods.get(uid)?.names ?? new Set<string>();
@@ -88,7 +91,7 @@ export class PodReferences<T> {
     for (const name of before) if (!names.has(name)) this.#store.remove({ namespace, name }, uid);
   }
 
-  /** Removes what was registered last; does nothing for a pod that is not registered. */
+  /** Removes all references of a pod; does nothing for a pod that is not registered. */
   unregister(uid: PodUid): void {
     const { namespace, names } = this.#pods.get(uid) ?? { namespace: '', names: [] };
     this.#pods.delete(uid);

@@ -11,20 +11,20 @@ export interface ObjectName {
 }
 
 /**
- * Objects that pods refer to. Adding and removing a reference neither wait nor fail, because they
- * are part of every sync. Adding is idempotent per pod.
+ * Objects to which pods refer. Adding and removing a reference neither wait nor fail, because they
+ * are part of every sync. Adding is idempotent for each pod.
  */
 export interface ReferredStore<T> {
   add(object: ObjectName, pod: PodUid): void;
   remove(object: ObjectName, pod: PodUid): void;
   /**
-   * Undefined when the object does not exist; throws when its state is not known, or when no pod
-   * has added it.
+   * Reads an object: undefined when it does not exist; throws when its state is unknown, or when no
+   * pod refers to it.
    */
   get(object: ObjectName, signal: AbortSignal): Promise<T | undefined>;
 }
 
-/** Unambiguous, because names contain no slash. */
+/** The key of an object. It is unambiguous, because names contain no slash. */
 export function objectNameKey({ namespace, name }: ObjectName): string {
   return `${namespace}/${name}`;
 }

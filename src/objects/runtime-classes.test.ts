@@ -28,7 +28,7 @@ function createHarness(server: 'there' | 'away' = 'there') {
   return { api, find, end };
 }
 
-test('maps a class to the handler it names, whatever the name of the class', async () => {
+test('maps a RuntimeClass to the handler it names, whatever the name of the class', async () => {
   const { api, find, end } = createHarness();
   api.put<RuntimeClass>('runtimeclasses', { metadata: { name: 'sandboxed' }, handler: 'runsc' });
   assert.deepEqual(await find('sandboxed'), { found: true, handler: 'runsc' });
@@ -41,7 +41,7 @@ test('maps a class to the handler it names, whatever the name of the class', asy
   await end();
 });
 
-test('does not report a class as missing before the first list', async () => {
+test('throws instead of reporting a RuntimeClass as missing before the first list', async () => {
   const { find, end } = createHarness('away');
   assert.equal(await find('sandboxed'), 'the runtime classes have not yet been read');
   await end();

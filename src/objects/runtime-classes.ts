@@ -34,7 +34,7 @@ export class ApiRuntimeClasses implements RuntimeClasses {
     this.#reflector = new Reflector<RuntimeClass>({ client, clock, random, logger, query });
   }
 
-  /** After the first list the cache is served, however long the server is unavailable. */
+  /** The classes of the last list, which are served however long the API server is unavailable. */
   async find(name: string, signal: AbortSignal): Promise<FoundClass> {
     await this.#read(signal);
     const found = this.#reflector.get(name);

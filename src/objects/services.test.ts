@@ -50,7 +50,7 @@ test('watches services with a cluster IP in all namespaces', async () => {
   assert.deepEqual([query?.fieldSelector, query?.namespace], ['spec.clusterIP!=None', undefined]);
 });
 
-test('are unread until the first response, and stay read while the server is unavailable', async () => {
+test('services are unread until the first response, and stay read while the API server is unavailable', async () => {
   const { clock, api, put, names, stop } = createHarness(serverAway());
   await clock.advance(10_000);
   assert.equal(names(), 'unread');
@@ -66,13 +66,13 @@ test('are unread until the first response, and stay read while the server is una
   assert.deepEqual([api.watches, clock.pendingTimers], [0, 0]);
 });
 
-test('counts a cluster without services as read', async () => {
+test('counts an empty list of services as read', async () => {
   const { names } = createHarness();
   await settle();
   assert.deepEqual(names(), []);
 });
 
-test('caches only the fields for environment variables', async () => {
+test('caches only the service fields that environment variables need', async () => {
   const { services, put } = createHarness();
   put('a');
   await settle();

@@ -2,9 +2,9 @@ import { type ApiClient, type ApiObject, apiResources, Reflector, type WatchEven
 import type { Service } from '../kinds/index.ts';
 import { type Clock, type Logger, type Random, untilAborted } from '../lib/index.ts';
 
-/** The services from which a container's variables are built. */
+/** The services from which the environment variables of containers are built. */
 export type ListedServices =
-  /** Not listed yet: a container of an API pod must wait. */
+  /** The services were not listed yet: a container of an API pod must wait for them. */
   { readonly state: 'unread' } | { readonly state: 'read'; readonly services: readonly Service[] };
 
 type ReadingClient = Pick<ApiClient, 'list' | 'watch' | 'onReturn'>;
@@ -14,13 +14,15 @@ export interface ServicesDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Services that are used until the first list; without them containers wait for the list. */
+  /**
+   * Stored services that are used until the first list; without them containers wait for the list.
+   */
   readonly copies?: ServiceCopies | undefined;
 }
 
-/** The services as last listed. */
+/** The services of the last list. */
 export interface ServiceCopies {
-  /** Undefined when there is no copy. */
+  /** The stored copy of the services; undefined when there is none. */
   read(): Promise<readonly Service[] | undefined>;
   write(services: readonly Service[]): Promise<void>;
 }
@@ -42,7 +44,10 @@ export class Services {
     this.#reflector = new Reflector<Service>({ client: slimClient(api), clock, random, logger, query });
   }
 
-  /** True after the first list, however long the server is unavailable afterwards. */
+  /**
+   * Whether the services were listed; stays true however long the API server is unavailable
+   * afterwards.
+   */
   known(): ListedServices {
     if (this.#reflector.hasSynced) this.#services = this.#reflector.list();
     return this.#services === undefined ? { state: 'unread' } : { state: 'read', services: this.#services };
@@ -77,14 +82,15 @@ export class Services {
 }
 
 /**
- * Drops all fields that variables do not need, because a node caches every service of its cluster.
+ * Drops the service fields that environment variables do not need, because a node caches every
+ * service of its cluster.
  */
 function slimClient(api: ReadingClient): ReadingClient {
   return {
     ...(api.onReturn === undefined ? {} : { onReturn: api.onReturn.bind(api) }),
     async list<T extends ApiObject>(...args: Parameters<ApiClient['list']>) {
       const list = await api.list<T>(...args);
-      // The reader of the list reports a list without items.
+      // A list without items is passed on; the reader of the list reports the error.
       return Array.isArray(list.items) ? { ...list, items: list.items.map(slimService) } : list;
     },
     async *watch<T extends ApiObject>(...args: Parameters<ApiClient['watch']>) {

@@ -13,7 +13,7 @@ const { signal } = new AbortController();
 const node = 'node-1';
 const { pods, secrets, serviceAccounts, services } = apiResources;
 
-/** A node with the permissions that the API server gives it. */
+/** A node with the permissions that the API server grants it. */
 function createHarness(detection: ChangeDetection = 'Watch', seed = 1) {
   const clock = new VirtualClock();
   const api = new SimulatedApi({ clock, random: seededRandom(seed) });
@@ -103,7 +103,7 @@ test("reads the objects of the node's pods, and gets tokens for them", async () 
   await stop();
 });
 
-test('reads an object as soon as the server permits it', async () => {
+test('reads an object as soon as the API server permits it', async () => {
   const { api, objects, stop, during } = createHarness();
   const pod = bound();
   api.put(secrets, secret('x'));
@@ -118,7 +118,7 @@ test('reads an object as soon as the server permits it', async () => {
   await stop();
 });
 
-test('detects a service account that was created again, and gets new tokens for its pods', async () => {
+test('detects a service account that was recreated, and gets new tokens for its pods', async () => {
   const { api, tokens, clock, stop, during } = createHarness();
   const pod = bound();
   const renewed: string[] = [];
@@ -150,7 +150,7 @@ const rates = {
 };
 
 for (const detection of ['Watch', 'Cache', 'Get'] as const) {
-  test(`${detection}: after any failures readers get the current value, and never one older than before`, async () => {
+  test(`${detection}: after any failures reads return the current value, and never one older than before`, async () => {
     let struck = 0;
     for (let seed = 1; seed <= 12; seed++) {
       const { api, objects, tokens, clock, stop, during } = createHarness(detection, seed);
@@ -184,7 +184,7 @@ for (const detection of ['Watch', 'Cache', 'Get'] as const) {
   });
 }
 
-test('reports change, creation and deletion of a watched object, but not its first read', async () => {
+test('reports change, creation and deletion of a watched object, but not its first state', async () => {
   const clock = new VirtualClock();
   const api = new SimulatedApi({ clock, random: seededRandom(1) });
   const reported: string[] = [];

@@ -9,8 +9,9 @@ import type {
 import { SingleFlight } from '../lib/index.ts';
 
 /**
- * Drivers and PersistentVolumes, read from the API on each call; undefined for a missing object.
- * The secrets are those that volumes name, because no pod can be registered for them.
+ * CSIDrivers and PersistentVolumes, read from the API server on each call; undefined for a missing
+ * object. The secrets are those to which volumes refer; they belong to no pod, so they cannot be
+ * registered.
  */
 export class StorageObjects {
   readonly #api: Pick<ApiClient, 'get' | 'patch'>;
@@ -45,7 +46,7 @@ export class StorageObjects {
     return await this.#find<PersistentVolume>({ resource: apiResources.persistentVolumes, name }, signal);
   }
 
-  /** Rejects with API_CONFLICT when the claim has changed since it was read. */
+  /** Updates a claim. Rejects with API_CONFLICT when the claim has changed since it was read. */
   async changeClaim(
     { metadata = {} }: PersistentVolumeClaim,
     status: object,

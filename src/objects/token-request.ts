@@ -5,21 +5,23 @@ import type { Clock, Logger } from '../lib/index.ts';
 import { KubelingError } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 
-/** A requested token. Equal requests share one token. */
+/** The parameters of a requested token. Equal requests share one token. */
 export interface TokenSpec {
   readonly namespace: string;
   readonly serviceAccount: string;
-  /** The default audience of the server when omitted or empty. */
+  /** The requested audiences; the default audience of the API server when omitted or empty. */
   readonly audience?: string | undefined;
-  /** The requested lifetime; the server's default when omitted. */
+  /** The requested lifetime; the default of the API server when omitted. */
   readonly expirationSeconds?: number | undefined;
-  /** The token is valid no longer than this pod exists. */
+  /** The pod to which the token is bound: the token becomes invalid when the pod is deleted. */
   readonly pod: { readonly name: string; readonly uid: PodUid };
-  /** The service account must have this UID, not be a later one of the same name. */
+  /**
+   * The UID that the service account must have, so that no token of a recreated account is used.
+   */
   readonly serviceAccountUid?: string | undefined;
 }
 
-/** The TokenRequest that the server returns with its status. */
+/** The TokenRequest object that the API server returns with its status. */
 export interface TokenRequest extends ApiObject {
   readonly spec: {
     readonly audiences: readonly string[];
@@ -40,7 +42,7 @@ export interface TokenRequest extends ApiObject {
 export interface IssuedToken {
   readonly token: string;
   readonly expiresMs: number;
-  /** The lifetime that the server granted; undefined when the response has none. */
+  /** The lifetime that the API server granted; undefined when the response has none. */
   readonly expirationSeconds: number | undefined;
   /** The UID of the service account, if the token contains it. */
   readonly serviceAccountUid: string | undefined;
@@ -81,7 +83,10 @@ export function tokenRequest(spec: TokenSpec): TokenRequest {
   };
 }
 
-/** Throws API_BAD_ANSWER for a response without a token or an expiration time. */
+/**
+ * Parses the response to a token request. Throws API_BAD_ANSWER if it has no token or no expiration
+ * time.
+ */
 export function issuedToken({ spec, status }: TokenRequest): IssuedToken {
   const { token = '', expirationTimestamp = '' } = status ?? {};
   const expiresMs = Date.parse(expirationTimestamp);
@@ -101,7 +106,7 @@ export function issuedToken({ spec, status }: TokenRequest): IssuedToken {
 }
 
 /**
- * Tokens of Kubernetes contain the identity of their account. Tokens in another format do not,
+ * Kubernetes' own tokens contain the UID of the service account. Tokens in another format do not,
  * which is no error.
  */
 function serviceAccountUidIn(token: string): string | undefined {
@@ -142,11 +147,11 @@ export interface AccountChecksDeps {
   readonly logger: Logger;
 }
 
-/** Key `namespace/name`. */
+/** The namespace and the name of a service account. */
 export type AccountName = readonly [namespace: string, name: string];
 
 const everyMs = 5 * 60_000;
-/** Retry interval when the cluster does not let nodes read service accounts. */
+/** The interval of checks when the cluster does not let nodes read service accounts. */
 const afterRefusalMs = 60 * 60_000;
 
 /**
@@ -178,7 +183,7 @@ export class AccountChecks {
     for (const [key, account] of accounts) if (this.#isDue(key)) await this.#check(key, account, saw, signal);
   }
 
-  /** A new account is not checked immediately, because its tokens are new. */
+  /** The first check of an account is one interval later, because its tokens are new. */
   #isDue(key: string): boolean {
     const nowMs = this.#deps.clock.monotonicMs();
     const dueMs = this.#dueMs.get(key);

@@ -19,7 +19,7 @@ const ask = (more: Partial<TokenSpec> = {}): TokenSpec => ({
   ...more,
 });
 
-/** A server that issues tokens of the current account. */
+/** An API server that issues tokens for the current service account. */
 class TokenServer implements Pick<ApiClient, 'get' | 'post'> {
   readonly posts: { readonly ref: ObjectRef; readonly request: TokenRequest }[] = [];
   readonly gets: string[] = [];
@@ -87,7 +87,7 @@ function createHarness({ chance = 0 } = {}) {
 const refusal = (status: number, message: string) =>
   apiError({ what: 'post serviceaccounts/sa/token', status, apiStatus: { message } });
 
-test('requests a token by account name, for one audience and one pod', async () => {
+test('requests a token by service account, for one audience and one pod', async () => {
   const { server, get } = createHarness();
   await get({ audience: 'vault', serviceAccountUid: 'account-1' });
   await get({ expirationSeconds: undefined });
@@ -110,7 +110,7 @@ test('requests a token by account name, for one audience and one pod', async () 
   assert.equal('expirationSeconds' in (second?.request.spec ?? {}), false);
 });
 
-test('equal requests share a token; requests that differ in any field do not', async () => {
+test('equal token requests share a token; requests that differ in any field do not', async () => {
   const { server, get } = createHarness();
   const asks: readonly Partial<TokenSpec>[] = [
     {},
@@ -128,7 +128,7 @@ test('equal requests share a token; requests that differ in any field do not', a
   assert.equal(server.posts.length, asks.length);
 });
 
-test('shares one request between concurrent callers', async () => {
+test('shares one token request between concurrent callers', async () => {
   const { server, get } = createHarness();
   assert.deepEqual(await Promise.all([get(), get()]), ['1', '1']);
   assert.equal(server.posts.length, 1);
@@ -164,7 +164,7 @@ test('adds jitter of up to ten seconds to the renewal', () => {
   assert.equal(refreshAtMs({ ...issued, expirationSeconds: undefined }, 0), hour * 1_000);
 });
 
-test("returns the server's error when there is no token", async () => {
+test("throws the API server's error when there is no token", async () => {
   const { server, get } = createHarness();
   server.failure = refusal(404, 'serviceaccounts "sa" not found');
   await assert.rejects(get(), {
@@ -173,7 +173,7 @@ test("returns the server's error when there is no token", async () => {
   });
 });
 
-test('returns an error for a response without a token', async () => {
+test('throws an error for a response without a token', async () => {
   const { clock, tokens } = createHarness();
   const api = { get: () => Promise.reject(new Error('no')), post: async () => ({ spec: {} }) as never };
   const { logger } = collectLogs(clock);
@@ -183,7 +183,7 @@ test('returns an error for a response without a token', async () => {
   tokens.forgetPod(one);
 });
 
-test('serves the previous token while it is valid when renewal fails, then an error', async () => {
+test('serves the previous token while it is valid when renewal fails, and throws afterwards', async () => {
   const { clock, server, get } = createHarness();
   await get();
   server.failure = refusal(500, 'busy');
@@ -196,7 +196,7 @@ test('serves the previous token while it is valid when renewal fails, then an er
   });
 });
 
-test('retries a failed request without a caller, after 5 s and up to a minute', async () => {
+test('retries a failed token request without a caller, after 5 s and up to a minute', async () => {
   const { clock, server, renewed, get, stop, metric } = createHarness();
   server.failure = refusal(403, 'no relationship found');
   await assert.rejects(get());
@@ -222,7 +222,7 @@ test('retries a failed request without a caller, after 5 s and up to a minute', 
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('does not extend the back-off when callers repeat the request', async () => {
+test('does not extend the back-off when callers repeat the token request', async () => {
   const { clock, server, get, renewed } = createHarness();
   server.failure = refusal(500, 'busy');
   for (let tries = 0; tries < 10; tries++) await assert.rejects(get());
@@ -233,7 +233,7 @@ test('does not extend the back-off when callers repeat the request', async () =>
   assert.deepEqual(renewed, [one]);
 });
 
-test('stops the retries when a call succeeds', async () => {
+test('stops the retries when a token request succeeds', async () => {
   const { clock, server, get, renewed } = createHarness();
   server.failure = refusal(500, 'busy');
   await assert.rejects(get());
@@ -243,7 +243,7 @@ test('stops the retries when a call succeeds', async () => {
   assert.deepEqual([server.posts.length, renewed], [2, []]);
 });
 
-test('drops a failed request that had no caller for ten minutes', async () => {
+test('drops a failed token request that had no caller for ten minutes', async () => {
   const { clock, server, get, metric } = createHarness();
   server.failure = refusal(500, 'busy');
   await assert.rejects(get());
@@ -254,7 +254,7 @@ test('drops a failed request that had no caller for ten minutes', async () => {
   assert.equal(await metric('kubeling_tokens_overdue'), 'kubeling_tokens_overdue 0');
 });
 
-test('does not renew a valid token without a caller', async () => {
+test('does not renew a valid token that no caller requests', async () => {
   const { clock, server, get } = createHarness();
   const long = { expirationSeconds: 10 * hour };
   await get(long);
@@ -290,7 +290,7 @@ test('does not cache a token that arrives after its pod was removed', async () =
   assert.equal(server.posts.length, 2);
 });
 
-test('does not count a cancelled caller as failure', async () => {
+test('does not count a cancelled call as a failed request', async () => {
   const { clock, server, tokens } = createHarness();
   const own = new AbortController();
   server.post = (_ref: ObjectRef, _object: ApiObject, inner?: AbortSignal) =>
@@ -303,7 +303,7 @@ test('does not count a cancelled caller as failure', async () => {
   assert.equal(server.posts.length, 0);
 });
 
-test('drops the tokens of an account that was created again, as soon as another token shows its UID', async () => {
+test('drops the tokens of a recreated service account as soon as another token shows its new UID', async () => {
   const { server, renewed, get } = createHarness();
   await get();
   server.accountUid = 'account-2';
@@ -328,7 +328,7 @@ test('checks service accounts every five minutes while their tokens are cached',
   assert.equal(server.gets.length, count);
 });
 
-test('treats a service account that appears again as a new one', async () => {
+test('treats a service account that was missing as a new one when it exists again', async () => {
   const { clock, server, get, tokens } = createHarness();
   await get();
   await clock.advance(2 * 60_000);
@@ -339,7 +339,7 @@ test('treats a service account that appears again as a new one', async () => {
   assert.deepEqual(server.gets, []);
 });
 
-test('polls hourly when the cluster does not let nodes read service accounts', async () => {
+test('checks service accounts hourly when the cluster does not let nodes read them', async () => {
   const { clock, server, get } = createHarness();
   server.getFailure = refusal(403, 'forbidden');
   const long = { expirationSeconds: 10 * hour };
@@ -350,7 +350,7 @@ test('polls hourly when the cluster does not let nodes read service accounts', a
   assert.equal(server.gets.length, 2);
 });
 
-test('drops expired tokens without callers', async () => {
+test('drops expired tokens that no caller requests', async () => {
   const { clock, server, get } = createHarness();
   await get();
   await clock.advance(hour * 1_000 + 60_000);
@@ -358,7 +358,7 @@ test('drops expired tokens without callers', async () => {
   await assert.rejects(get(), /^Error \[?KubelingError\]?|failed to fetch token/);
 });
 
-test('returns neither tokens nor objects without an API server', async () => {
+test('throws for tokens and objects on a node without an API server', async () => {
   const refused = {
     code: 'OBJECTS_STANDALONE',
     message: 'not supported due to running kubelet in standalone mode',

@@ -26,14 +26,14 @@ import {
 
 /** Service account tokens for pods. */
 export interface TokenSource {
-  /** Throws TOKEN_REQUEST when no valid token is cached and none can be issued. */
+  /** Returns a token. Throws TOKEN_REQUEST when no valid token is cached and none can be issued. */
   get(spec: TokenSpec, signal: AbortSignal): Promise<IssuedToken>;
-  /** Called when a pod has been removed. */
+  /** Drops the tokens of a pod that was removed. */
   forgetPod(uid: PodUid): void;
 }
 
 export interface TokenEvents {
-  /** The pod's token was superseded: its volumes should be written again. */
+  /** Called when the pod's token was replaced, so that its volumes are written again. */
   'renew-pod': { readonly uid: PodUid };
 }
 
@@ -56,7 +56,8 @@ const retryPolicy = { baseMs: 5_000, maxMs: 60_000 };
 const retryWorkers = 4;
 const purgeMs = 60_000;
 /**
- * Pods are synced far more often: a token without a request in this time is not needed any more.
+ * A token without a request in this time is dropped. Pods are synced far more often, so it is not
+ * needed any more.
  */
 const wantedForMs = 10 * 60_000;
 
@@ -103,7 +104,8 @@ export class Tokens implements TokenSource {
   }
 
   /**
-   * The current UID of this service account was observed: tokens of an earlier account are invalid.
+   * Records the current UID of a service account: tokens of an earlier account with its name are
+   * invalid.
    */
   observeServiceAccount(namespace: string, serviceAccount: string, uid: string): void {
     const stale = [...this.#entries].filter(
@@ -118,7 +120,7 @@ export class Tokens implements TokenSource {
       this.events.emit('renew-pod', { uid: pod });
   }
 
-  /** Retries failed requests and drops expired entries. */
+  /** Retries failed requests and drops expired tokens. */
   async run(signal: AbortSignal): Promise<void> {
     await allOrAbort(async (inner) => {
       const retrying = Array.from({ length: retryWorkers }, () => this.#retry(inner));
@@ -173,7 +175,7 @@ export class Tokens implements TokenSource {
   #failed(entry: Entry): void {
     const key = tokenSpecKey(entry.spec);
     this.#deps.observer.answered('failed');
-    // Repeated calls must not extend the back-off.
+    // The retry time stays, because repeated calls must not extend the back-off.
     if (!this.#isKnown(entry) || this.#retries.has(key)) return;
     this.#retries.add(key, entry.backoff.fail(this.#deps.clock.monotonicMs()));
     this.#reportWaiting();
@@ -211,7 +213,7 @@ export class Tokens implements TokenSource {
     }
   }
 
-  /** An expired token with retries is retained until no caller requests it any more. */
+  /** An expired token that is being retried is retained until no caller requests it any more. */
   #isOver(key: string, entry: Entry): boolean {
     const { clock } = this.#deps;
     if (entry.held !== undefined && clock.now() <= entry.held.issued.expiresMs) return false;
@@ -254,7 +256,7 @@ function failed(what: string, cause: unknown): KubelingError {
   return new KubelingError('TOKEN_REQUEST', `${what}: ${describeError(cause)}`, { cause });
 }
 
-/** Called after each token request. Never throws. */
+/** Called after each token request with its result. Never throws. */
 export interface TokenObserver {
   answered(result: 'issued' | 'failed'): void;
   /** The number of required tokens whose last request failed. */

@@ -56,7 +56,7 @@ test('rejects reading an object that no pod refers to', async () => {
   });
 });
 
-test('shares one watch by name between all pods and readers, from registration on', async () => {
+test('shares one watch of an object between all pods and readers, from its registration on', async () => {
   const { api, objects, put, read, watched } = createHarness();
   put('x');
   objects.register(pod('one'));
@@ -73,7 +73,7 @@ test('shares one watch by name between all pods and readers, from registration o
   assert.ok((query?.timeoutSeconds ?? 0) >= 1_800 && (query?.timeoutSeconds ?? 0) <= 3_600);
 });
 
-test('stops the watch with the last pod', async () => {
+test('stops the watch of an object with its last pod', async () => {
   const { api, objects, put, read } = createHarness();
   put('x');
   objects.register(pod('one'));
@@ -89,7 +89,7 @@ test('stops the watch with the last pod', async () => {
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('stops the watch of the object that a pod no longer names', async () => {
+test('stops the watch of an object to which a pod no longer refers', async () => {
   const { api, objects, put, read } = createHarness();
   put('x');
   objects.register(pod('one', 'n'));
@@ -100,7 +100,7 @@ test('stops the watch of the object that a pod no longer names', async () => {
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('returns undefined for a missing object, and the object as soon as it is created', async () => {
+test('returns undefined for a missing object, and returns the object as soon as it is created', async () => {
   const { objects, put, read, api } = createHarness();
   objects.register(pod());
   assert.equal(await read(), undefined);
@@ -112,7 +112,7 @@ test('returns undefined for a missing object, and the object as soon as it is cr
   assert.equal(await read(), undefined);
 });
 
-test('waits at most a second for the first response of an unavailable server', async () => {
+test('waits at most a second for the first response of an unavailable API server', async () => {
   const { clock, api, objects, put, read } = createHarness();
   api.failure = serverAway();
   objects.register(pod());
@@ -135,7 +135,7 @@ for (const [called, answersMs, outcome] of [
   ['late', 9_000, 'x'],
   ['never', 60_000, 'failed to sync configmap cache: timed out waiting for the condition'],
 ] as const)
-  test(`waits up to ten seconds for a busy server that responds ${called}`, async () => {
+  test(`waits up to ten seconds for a busy API server that responds ${called}`, async () => {
     const clock = new VirtualClock();
     const { logger } = collectLogs(clock);
     let hasSynced = false;
@@ -173,7 +173,7 @@ for (const [called, answersMs, outcome] of [
     assert.equal(await read, outcome);
   });
 
-test('a cancelled reader returns immediately', async () => {
+test('returns immediately from a cancelled read', async () => {
   const { api, objects, read } = createHarness();
   api.failure = serverAway();
   objects.register(pod());
@@ -183,7 +183,7 @@ test('a cancelled reader returns immediately', async () => {
   await failed;
 });
 
-test('returns not registered when the last pod is removed during the read', async () => {
+test('throws not registered when the last pod is removed during the read', async () => {
   const { clock, api, objects, read } = createHarness();
   api.failure = serverAway();
   objects.register(pod());
@@ -194,7 +194,7 @@ test('returns not registered when the last pod is removed during the read', asyn
   await failed;
 });
 
-test('caches an immutable object without a watch', async () => {
+test('caches an immutable object and stops its watch', async () => {
   const { clock, api, objects, put, read, watched } = createHarness();
   put('x', { immutable: true });
   objects.register(pod());
@@ -224,7 +224,7 @@ for (const [syncFrequencyMs, idleMs] of [
   [60_000, 300_000],
   [1_000, 60_000],
 ] as const) {
-  test(`stops the watch after ${idleMs / 1_000} s without a read at a sync every ${syncFrequencyMs / 1_000} s`, async () => {
+  test(`stops the watch of an object after ${idleMs / 1_000} s without a read at a sync every ${syncFrequencyMs / 1_000} s`, async () => {
     const { clock, api, objects, put, read, watched, stop } = createHarness('Watch', syncFrequencyMs);
     put('x');
     objects.register(pod());
@@ -252,7 +252,7 @@ test('keeps the watch of an object that is read', async () => {
   await stop();
 });
 
-test('does not stop an idle watch before its first response', async () => {
+test('does not stop the watch of an idle object before its first response', async () => {
   const { clock, api, objects, put, read, stop } = createHarness();
   api.failure = serverAway();
   objects.register(pod());
@@ -267,7 +267,7 @@ test('does not stop an idle watch before its first response', async () => {
   await stop();
 });
 
-test('serves the cached object after an idle stop while the server is unavailable', async () => {
+test('serves the cached object after an idle stop of its watch while the API server is unavailable', async () => {
   const { clock, api, objects, put, read, stop } = createHarness();
   put('x');
   objects.register(pod());
@@ -285,7 +285,7 @@ test('serves the cached object after an idle stop while the server is unavailabl
   await stop();
 });
 
-test('a read during the stop of a watch restarts the watch afterwards', async () => {
+test('restarts the watch of an object that is read while its watch stops', async () => {
   const clock = new VirtualClock();
   const steps: string[] = [];
   const stopped = Promise.withResolvers<void>();
@@ -329,7 +329,7 @@ test('a read during the stop of a watch restarts the watch afterwards', async ()
   await running;
 });
 
-test('serves a watched object without delay while the server is unavailable', async () => {
+test('serves a watched object without delay while the API server is unavailable', async () => {
   const { api, objects, put, read } = createHarness();
   put('x');
   objects.register(pod());
@@ -352,7 +352,7 @@ test('stops every watch at shutdown and starts no new one', async () => {
   assert.equal(api.watches, 0);
 });
 
-test('Get sends a request for every read', async () => {
+test('strategy Get sends a request for every read', async () => {
   const { api, objects, put, read } = createHarness('Get');
   assert.equal(await read(), undefined);
   put('x');
@@ -365,7 +365,7 @@ test('Get sends a request for every read', async () => {
   await assert.rejects(read(), { code: 'API_FAILED' });
 });
 
-test('Cache sends a request at a read and caches the object for a minute', async () => {
+test('strategy Cache sends a request at a read and caches the object for a minute', async () => {
   const { clock, objects, put, read } = createHarness('Cache');
   put('x');
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });

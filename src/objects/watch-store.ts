@@ -10,32 +10,31 @@ import {
 
 /** One cached object; its watch ends once the object is known to be immutable. */
 export interface FollowedObject<T> extends AsyncDisposable {
-  /** Whether the server has delivered the initial state since the start. */
+  /** Whether the API server has delivered the initial state since the watch was started. */
   readonly hasSynced: boolean;
   /**
    * The last known object, also while the watch is stopped; undefined when it does not exist or was
    * not read yet.
    */
   readonly current: T | undefined;
-  /** Why it is not in sync, if known. */
+  /** Why the cached object is not in sync, if known. */
   readonly problem: string | undefined;
   waitForSync(signal: AbortSignal): Promise<void>;
-  /** Does nothing when the watch runs or is not needed. */
+  /** Starts the watch; does nothing when it runs or is not needed. */
   start(): void;
-  /** The watch can be started again afterwards. */
+  /** Stops the watch, which can be started again. */
   stop(): Promise<void>;
 }
 
 export interface WatchStoreDeps<T> {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The kind's name in messages: secret, configmap. */
+  /** The name of the kind in messages: secret, configmap. */
   readonly kind: string;
-  /** Not started yet. */
+  /** Creates a watch without starting it. */
   readonly follow: (object: ObjectName) => FollowedObject<T>;
   /**
-   * The interval of pod syncs: an object that is not read for five intervals is not watched any
-   * longer.
+   * The interval of pod syncs: an object that is not read for five intervals is no longer watched.
    */
   readonly syncFrequencyMs: number;
 }
@@ -43,20 +42,20 @@ export interface WatchStoreDeps<T> {
 interface Entry<T> {
   readonly pods: Set<PodUid>;
   readonly followed: FollowedObject<T>;
-  /** A stop in progress; a start takes effect after it. */
+  /** The stop in progress; a start takes effect after it. */
   stopping: Promise<void> | undefined;
   state: 'following' | 'resting';
   lastReadMs: number;
 }
 
-/** The time limit when the server is unavailable or a cached object may be served. */
+/** The time limit of a read when the API server is unavailable or a cached object can be served. */
 const shortSyncMs = 1_000;
-/** The time limit for a busy server, which responds late. */
+/** The time limit of a read from a busy API server, which responds late. */
 const firstSyncMs = 10_000;
 const sweepMs = 60_000;
 const shortestIdleMs = 60_000;
 
-/** Watches each object that a pod refers to, while it is read. */
+/** Watches each object to which a pod refers, as long as the object is read. */
 export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
   readonly #deps: WatchStoreDeps<T>;
   readonly #entries = new Map<string, Entry<T>>();
@@ -83,8 +82,8 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
   async get(object: ObjectName, signal: AbortSignal): Promise<T | undefined> {
     const entry = this.#entries.get(objectNameKey(object));
     if (entry === undefined) throw notRegistered(object);
-    // Updated after failures as well: the reader will retry, and should find the object still
-    // watched.
+    // The time of the last read is updated after failures, too: the reader retries, and the object
+    // should still be watched then.
     entry.lastReadMs = this.#deps.clock.monotonicMs();
     const { followed } = entry;
     if (!followed.hasSynced) {
@@ -94,7 +93,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     return followed.current;
   }
 
-  /** Returns why the server has not delivered the object. */
+  /** Waits for the first response; returns why the API server has not delivered the object. */
   async #waitForFirst(object: ObjectName, entry: Entry<T>, signal: AbortSignal): Promise<string | undefined> {
     const { clock, kind } = this.#deps;
     const { followed } = entry;
@@ -111,7 +110,7 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     return await wait(firstSyncMs - shortSyncMs);
   }
 
-  /** Stops the watches of objects that are not read; at shutdown all of them. */
+  /** Stops the watches of objects that are not read any more; at shutdown all of them. */
   async run(signal: AbortSignal): Promise<void> {
     this.#ended = false;
     try {
@@ -143,7 +142,10 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     await entry.followed.waitForSync(signal);
   }
 
-  /** A stale object is better than none: the last known one is served until the server responds. */
+  /**
+   * While the API server does not respond, the last known object is served, because a stale object
+   * is better than none.
+   */
   #mayServeStale(object: ObjectName, { followed }: Entry<T>, problem: string): void {
     if (!this.#entries.has(objectNameKey(object))) throw notRegistered(object);
     const { kind, logger } = this.#deps;
@@ -163,7 +165,8 @@ export class WatchStore<T extends ReferredObject> implements ReferredStore<T> {
     const idleMs = Math.max(5 * this.#deps.syncFrequencyMs, shortestIdleMs);
     const since = this.#deps.clock.monotonicMs() - idleMs;
     for (const [object, entry] of this.#entries) {
-      // A watch that waits for its first response is not stopped: the server's work would be lost.
+      // A watch that waits for its first response is not stopped: the API server's work would be
+      // lost.
       if (entry.state === 'resting' || !entry.followed.hasSynced || entry.lastReadMs >= since) continue;
       this.#deps.logger.v(4)?.info('Stopped watch of object that is not read', { object, idleMs });
       this.#stopWatching(entry);

@@ -15,32 +15,30 @@ export interface EventProverDeps {
   readonly log: Logger;
   readonly trust: EventTrust;
   readonly provoke: EventSource['provoke'];
-  /** Start of the newest complete listing, in monotonic milliseconds. */
+  /** The start of the newest complete relist, in monotonic milliseconds. */
   readonly lastListedMs: () => number | undefined;
-  /** Relist interval while events are trusted. */
+  /** The interval of relists while runtime events are trusted. */
   readonly trustedRelistMs: number;
 }
 
-/** Result of an attempt to provoke an event. */
+/** The result of an attempt to provoke a runtime event. */
 type Attempt = 'provoked' | 'failed' | 'impossible';
 
 const periodMs = 30_000;
 const retryMs = 1_000;
 const provokeMs = 5_000;
-/** Time until an opened stream is surely subscribed, which no response confirms. */
+/** The time after which an opened event stream is surely subscribed; no response confirms it. */
 const openedMs = 100;
 
 /**
- * Proves periodically that events arrive when no other event has proven it, and expires the trust
- * when two periods pass without a proof:
+ * Proves periodically that runtime events arrive when no other event has proven it, and ends the
+ * trust in events when two periods pass without a proof:
  *
  * - A provoked event that does not arrive is detected by EventTrust itself, within seconds.
  * - A failed or unanswered attempt is no proof: the trust lasts as long as the last proof.
  * - When events cannot be provoked, regular events are the proof. A quiet node may have none for
- * days, so the trust
- *   lasts while the stream is open and pods can be listed: a listing with an unannounced change
- *   ends the trust.
- *   Without listings nothing would detect it.
+ *   days, so the trust lasts while the stream is open and relists succeed: a relist that finds a
+ *   change without an event ends the trust. Without relists a missing event would stay undetected.
  */
 export class EventProver {
   readonly #deps: EventProverDeps;
@@ -52,7 +50,7 @@ export class EventProver {
     this.#opened = new HintLatch(deps.clock);
   }
 
-  /** Called when a stream is opened, which must be proven. */
+  /** Called when an event stream is opened: its events must be proven. */
   opened(): void {
     this.#opened.raise();
   }
@@ -72,7 +70,7 @@ export class EventProver {
     }
   }
 
-  /** Returns the time until the next attempt. */
+  /** Attempts a proof if one is due; returns the time until the next attempt. */
   async #prove(signal: AbortSignal): Promise<number> {
     const { trust } = this.#deps;
     if (trust.state === 'trusted' && this.#leftMs('failed') > periodMs) return this.#proven();
@@ -90,14 +88,14 @@ export class EventProver {
     return periodMs;
   }
 
-  /** Doubles the delay while events do not arrive. */
+  /** Doubles the delay of the next attempt while events do not arrive. */
   #retryDelay(): number {
     const waitMs = this.#retryMs;
     this.#retryMs = Math.min(periodMs, 2 * waitMs);
     return waitMs;
   }
 
-  /** Time for which the last proof still counts. */
+  /** How long the last proof is still valid. */
   #leftMs(attempt: Exclude<Attempt, 'provoked'>): number {
     const { clock, trust, lastListedMs } = this.#deps;
     const never = Number.NEGATIVE_INFINITY;

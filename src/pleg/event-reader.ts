@@ -18,18 +18,21 @@ export interface EventReaderDeps {
   readonly source: EventSource;
   readonly metrics?: PlegObserver | undefined;
   readonly received: (hint: RuntimeHint) => void;
-  /** Called before a stream is opened. */
+  /** Called before an event stream is opened. */
   readonly opening: () => void;
-  /** Called when the stream has ended. */
+  /** Called when the event stream has ended. */
   readonly broken: (error: unknown) => void;
 }
 
-/** A runtime without events may be replaced by one that supports them. */
+/**
+ * The interval of retries with a runtime that does not support events; it may be replaced by one
+ * that does.
+ */
 const unsupportedMs = 5 * 60_000;
 
 /**
- * Reads runtime events and reopens the stream when it breaks, with a back-off until a stream
- * delivers an event.
+ * Reads runtime events and reopens the stream when it breaks, with a back-off that a delivered
+ * event resets.
  */
 export class EventReader {
   readonly #deps: EventReaderDeps;
@@ -42,12 +45,12 @@ export class EventReader {
     this.#backoff = new Backoff({ baseMs: 500, maxMs: 30_000, jitter: 0.5 }, deps.random);
   }
 
-  /** Replaces the current stream by a new one. */
+  /** Closes the current event stream, so that a new one is opened. */
   reopen(why: string): void {
     this.#stream?.abort(cancelledError(why));
   }
 
-  /** Ends when the signal is aborted. */
+  /** Reads events until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const error = await this.#readOne(signal);
@@ -57,7 +60,7 @@ export class EventReader {
     }
   }
 
-  /** Returns why the stream ended. */
+  /** Reads one event stream to its end; returns why it ended. */
   async #readOne(signal: AbortSignal): Promise<unknown> {
     using stream = new LinkedController(signal);
     this.#stream = stream;
@@ -93,7 +96,7 @@ export class EventReader {
   #delayAfter(error: unknown): number {
     if (isKind(error, 'Cancelled')) return 0;
     this.#deps.metrics?.streamFailed();
-    // Logs only the first failure, because an unavailable runtime fails every attempt.
+    // Logs only the first failed attempt, because an unavailable runtime fails every attempt.
     if (this.#logged === 'no') this.#deps.log.error('Failed to read runtime events', error);
     this.#logged = 'yes';
     if (isKind(error, 'Unsupported')) return unsupportedMs;

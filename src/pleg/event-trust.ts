@@ -5,7 +5,7 @@ import type { RuntimeHint } from './runtime-events.ts';
 export interface EventTrustDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Called on every state change, with the reason. */
+  /** Called when the trust in events changes, with the reason. */
   readonly changed: (state: TrustState, why: string) => void;
   /** Called when an expected event or proof did not arrive on a trusted stream. */
   readonly missed: (why: string) => void;
@@ -15,23 +15,23 @@ export type TrustState = 'trusted' | 'untrusted';
 
 type What = RuntimeHint['what'];
 
-/** An event may arrive this long after its change was observed. */
+/** How long after the observation of a change its event may arrive. */
 const lateMs = 2_000;
-/** Time for a provoked event to arrive, including the runtime's time to accept it. */
+/** The time limit for a provoked event to arrive, including the runtime's time to accept it. */
 const proofLateMs = 10_000;
 const proofId = '';
-/** Limit of containers with recorded events; more than a node has. */
+/** The maximum number of containers with recorded events; more than a node has. */
 const maxContainers = 10_000;
 
 /**
  * Determines whether runtime events are reliable, by comparing them with changes found by relists:
  *
- *                    an announced change, or a provoked event
- *     untrusted ──────────────────────────────────────────> trusted
- *         ^ │
- *         └────────────────────────────────────────────────────┘
- *            an unannounced change, a missing provoked event,
- *            a broken stream, no proof for a long time
+ *               a change with its event, or a provoked event
+ *     untrusted ───────────────────────────────────────────> trusted
+ *         ^                                                     │
+ *         └─────────────────────────────────────────────────────┘
+ *           a change without an event, a missing provoked event,
+ *           a broken stream, no proof for a long time
  *
  * After a missed event the trust returns only after a back-off, because a stream that loses some
  * events is unreliable even if it delivers others.
@@ -39,14 +39,14 @@ const maxContainers = 10_000;
 export class EventTrust implements Disposable {
   readonly #deps: EventTrustDeps;
   readonly #backoff: Backoff;
-  /** Events received for each container on this stream. */
+  /** The events received for each container on the current stream. */
   readonly #announced = new LruMap<string, Set<What>>({ capacity: maxContainers });
-  /** Events that must arrive soon. */
+  /** Events whose change was observed, and which must arrive soon. */
   readonly #expected = new Map<string, { readonly needs: readonly What[]; readonly dueMs: number }>();
   #state: TrustState = 'untrusted';
   #notBeforeMs = 0;
   #lastProofMs: number | undefined;
-  /** Stamp from which events are known to arrive; earlier changes may be unannounced. */
+  /** The stamp from which events are known to arrive; earlier changes may have no event. */
   #reliableSince: number | undefined;
   #timer: Timer | undefined;
 
@@ -60,12 +60,12 @@ export class EventTrust implements Disposable {
     return this.#state;
   }
 
-  /** Time of the last proof, in monotonic milliseconds. */
+  /** The time of the last proof, in monotonic milliseconds. */
   get lastProofMs(): number | undefined {
     return this.#lastProofMs;
   }
 
-  /** Called when a stream is opened or has ended; proofs of the previous one do not count. */
+  /** Called when a stream is opened or has ended; proofs from the previous stream do not count. */
   reset(why: string): void {
     this.#reliableSince = undefined;
     this.#lastProofMs = undefined;
@@ -88,7 +88,8 @@ export class EventTrust implements Disposable {
   }
 
   /**
-   * Called with the changes found by a relist since the previous one, which started at the stamp.
+   * Called with the changes that a relist found since the previous relist, which started at the
+   * stamp.
    */
   changed(changes: readonly ItemChange[], unchangedAt: number): void {
     const judged = this.#reliableSince !== undefined && unchangedAt > this.#reliableSince;
@@ -102,7 +103,7 @@ export class EventTrust implements Disposable {
     this.#arm();
   }
 
-  /** Called when the event could not be provoked. */
+  /** Called when the runtime could not be made to send the event. */
   unexpectProof(): void {
     this.#expected.delete(proofId);
     this.#arm();
@@ -179,8 +180,8 @@ export class EventTrust implements Disposable {
 }
 
 /**
- * Events of which one must have been received for the change; none for changes that runtimes do not
- * announce, such as a container that fails to start.
+ * The events of which one must have been received for the change; none for changes without an
+ * event, such as a container that fails to start.
  */
 function announcementsOf({ from, to }: ItemChange): readonly What[] {
   if (to === 'running') return ['started'];

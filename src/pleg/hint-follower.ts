@@ -22,20 +22,30 @@ interface FollowedHint {
   readonly delaysMs: readonly number[];
 }
 
-/** Delays of repeated relists until the runtime lists an exit that it announced. */
+/** The delays of repeated relists until the runtime lists an exit that it announced by an event. */
 const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000];
 /**
- * Each delay is about half of the previous total, so that a busy node is not relisted too often.
+ * Delays of repeated relists: each is about half of the previous total, so that a busy node is not
+ * relisted too often.
  */
 const shortDelaysMs: readonly number[] = [1, 2, 3, 5, 8, 13, 21, 34, 55, ...longDelaysMs.slice(3)];
-/** Long enough for the relist after a pod's start, which then covers the hint too. */
+/**
+ * The delay of a hint about a started container, long enough for the relist after the pod's start,
+ * which then covers the hint, too.
+ */
 const startedDelayMs = 50;
 const unknownStartedDelayMs = 15_000;
 /** A terminating pod is relisted when all containers have stopped; until then, relists are rare. */
 const endedDelayMs = 1_000;
-/** The following hint arrives within tens of milliseconds; this is the fallback when it is lost. */
+/**
+ * The delay of a hint that another hint follows within tens of milliseconds; it is the fallback
+ * when that one is lost.
+ */
 const otherHintDelayMs = 200;
-/** A removal is not urgent, and the sandbox is removed right after its containers. */
+/**
+ * The delay of a hint about a removal: it is not urgent, and the sandbox is removed right after its
+ * containers.
+ */
 const removedDelayMs = 250;
 const relistTries = 3;
 const maxHints = 1_000;
@@ -44,28 +54,28 @@ const firstDelaysMs: Partial<Record<RuntimeHint['what'], number>> = {
   removed: removedDelayMs,
 };
 /**
- * Hints about a listed state, in the order of a container's life. A created container needs no
- * relist.
+ * Hints about a state that the runtime will list, in the order of a container's life. A created
+ * container needs no relist.
  */
 const showing: ReadonlySet<RuntimeHint['what']> = new Set(['started', 'stopped', 'removed'] as const);
 const order = [...showing];
 
 /**
- * Converts hints to relists, and repeats them until the hinted change is listed or the attempts are
- * used up.
+ * Converts hints to relists, and repeats them until the announced change is listed or the attempts
+ * are used up.
  */
 export class HintFollower {
   readonly #deps: HintFollowerDeps;
   readonly #byPod = new Map<PodUid, Map<string, FollowedHint>>();
   readonly #unknown = new Map<string, FollowedHint>();
-  /** Containers of other programs, which belong to no pod. */
+  /** The IDs of containers that other programs created and that belong to no pod. */
   readonly #foreign = new LruMap<string, true>({ capacity: maxHints });
 
   constructor(deps: HintFollowerDeps) {
     this.#deps = deps;
   }
 
-  /** Number of unresolved hints. */
+  /** The number of hints whose change was not listed yet. */
   get size(): number {
     return this.#byPod.size + this.#unknown.size;
   }
@@ -85,7 +95,7 @@ export class HintFollower {
     }
   }
 
-  /** Number of hinted containers without a known pod. */
+  /** The number of hinted containers whose pod is unknown. */
   get unknown(): number {
     return this.#unknown.size;
   }
@@ -127,7 +137,10 @@ export class HintFollower {
     this.#unknown.clear();
   }
 
-  /** States advance in one direction only, so a listed state needs no further relist. */
+  /**
+   * Whether the listed state is the announced one or a later one, so that no further relist is
+   * needed.
+   */
   #isShown(uid: PodUid, containerId: string, what: RuntimeHint['what']): boolean {
     const listed = itemsOf(this.#deps.records.get(uid)?.listed);
     const state = listed.find(({ id }) => id === containerId)?.state;
@@ -144,7 +157,7 @@ export class HintFollower {
     this.#byPod.set(uid, hints);
   }
 
-  /** Assigns hints of containers whose pod became known. */
+  /** Assigns the hints of containers to the pod that turned out to own them. */
   #claim(uid: PodUid, ids: Iterable<string>): void {
     for (const id of ids) {
       const hint = this.#unknown.get(id);
@@ -167,7 +180,7 @@ export class HintFollower {
   }
 }
 
-/** Events may arrive out of order; the latest state in a container's life counts. */
+/** Events may arrive out of order; the latest state in a container's life is kept. */
 function later(before: FollowedHint | undefined, hint: FollowedHint): FollowedHint {
   return before !== undefined && order.indexOf(before.what) > order.indexOf(hint.what) ? before : hint;
 }

@@ -3,25 +3,25 @@ import type { ObservedContainerState, PodUid, RuntimeItem, RuntimePod } from '..
 export interface ContainerLifecycleEvent {
   readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved';
   readonly uid: PodUid;
-  /** Id of a container or a sandbox. */
+  /** The ID of a container or a sandbox. */
   readonly containerId: string;
-  /** Set when a previous event of the same relist already triggers a sync of the pod. */
+  /** Whether a previous event of the same relist already triggers a sync of the pod. */
   readonly sync?: 'asked-for';
 }
 
 export type PodLifecycleEvent =
   | ContainerLifecycleEvent
-  /** The pod was inspected without any of the above. */
+  /** The pod was inspected on request, and nothing has changed. */
   | { readonly type: 'PodSync'; readonly uid: PodUid };
 
-/** A state change of a container or sandbox; undefined means not listed. */
+/** A state change of a container or sandbox; an undefined state means that it is not listed. */
 export interface ItemChange {
   readonly id: string;
   readonly from: ObservedContainerState | undefined;
   readonly to: ObservedContainerState | undefined;
 }
 
-/** Differences between two listings of a pod, in the order of the listings. */
+/** The differences between two listings of a pod, in the order of the listings. */
 export function changesBetween(
   before: RuntimePod | undefined,
   after: RuntimePod | undefined,
@@ -41,7 +41,7 @@ function statesOf(pod: RuntimePod | undefined): ReadonlyMap<string, ObservedCont
   return new Map(itemsOf(pod).map(({ id, state }) => [id, state]));
 }
 
-/** Events for the changes; created and unknown states only update the cache. */
+/** The pod lifecycle events of the changes; created and unknown states only update the cache. */
 export function eventsOf(uid: PodUid, changes: readonly ItemChange[]): readonly ContainerLifecycleEvent[] {
   return changes.flatMap(({ id: containerId, from, to }): ContainerLifecycleEvent[] => {
     if (to === 'running') return [{ type: 'ContainerStarted', uid, containerId }];

@@ -1,25 +1,25 @@
 import type { MetricRegistry } from '../lib/index.ts';
 import type { Tally } from './pod-records.ts';
 
-/** Counts actions of the PLEG. Never throws. */
+/** Records the PLEG's metrics. Never throws. */
 export interface PlegObserver {
   /**
-   * All pods were relisted, or the listing failed; `sinceLastMs` is the time since the start of the
-   * previous relist.
+   * Called when all pods were relisted, or the relist failed; `sinceLastMs` is the time since the
+   * start of the previous relist.
    */
   relisted(ms: number, sinceLastMs: number | undefined): void;
-  /** One pod was relisted. */
+  /** Called when one pod was relisted. */
   podRelisted(ms: number): void;
-  /** All pods were listed. */
+  /** Called when the runtime has listed all pods. */
   listed(atMs: number): void;
   /** Called after each relist that found a change, and after each relist of all pods. */
   counted(tally: Tally): void;
   discarded(): void;
   streamOpened(): void;
   streamFailed(): void;
-  /** Latency of an event. */
+  /** Called with the latency of a runtime event. */
   eventArrived(latencyMs: number): void;
-  /** State of the trust in events. */
+  /** Called when the trust in runtime events changes. */
   trusted(state: 'trusted' | 'untrusted'): void;
 }
 

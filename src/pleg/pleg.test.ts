@@ -16,7 +16,7 @@ interface Options {
   readonly isBeingEnded?: PlegOptions['isTerminating'];
 }
 
-/** A PLEG on a runtime in memory, under virtual time. */
+/** A PLEG with an in-memory runtime, under virtual time. */
 class Watched implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly runtime = new MemoryLister();
@@ -43,7 +43,7 @@ class Watched implements AsyncDisposable {
     this.#running = this.pleg.run(this.#controller.signal);
   }
 
-  /** All queued events. */
+  /** Returns all queued events. */
   async events(): Promise<string[]> {
     const events: string[] = [];
     const controller = new AbortController();
@@ -73,21 +73,21 @@ class Watched implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#controller.abort(new Error('the test is over'));
+    this.#controller.abort(new Error('The test has ended'));
     await this.#running;
     assert.equal(this.clock.pendingTimers, 0);
     assert.equal(this.runtime.subscribers, 0);
   }
 }
 
-test('relists immediately, then a second after each relist', async () => {
+test('relists all pods immediately, then a second after each relist', async () => {
   await using node = new Watched();
   node.runtime.beforeList = (signal) => node.clock.sleep(500, signal);
   await node.clock.advance(4_400);
   assert.deepEqual(node.take(), ['list', 'list', 'list']);
 });
 
-test('reports each event of containers and sandboxes once', async () => {
+test('reports each lifecycle event of containers and sandboxes once', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'sandbox-a', 'running');
   node.runtime.set('a', 'web', 'created');
@@ -116,7 +116,7 @@ test('reports each event of containers and sandboxes once', async () => {
   assert.deepEqual(node.pleg.remembered, { pods: 0, looks: 0, hints: 0, waiting: 0 });
 });
 
-test('a created container gives no event but updates the cache', async () => {
+test('updates the cache but reports no event for a created container', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.set('a', 'web', 'created');
@@ -125,7 +125,7 @@ test('a created container gives no event but updates the cache', async () => {
   assert.equal(node.pleg.cache.get(uid).containers[0]?.state, 'created');
 });
 
-test('a reinspection without changes gives PodSync', async () => {
+test('reports PodSync for a requested inspection that finds no changes', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   await settle();
@@ -135,7 +135,7 @@ test('a reinspection without changes gives PodSync', async () => {
   assert.deepEqual(await node.events(), ['PodSync a']);
 });
 
-test('a relist that started before the end of a sync does not release the worker', async () => {
+test("does not release a worker by a relist that started before the end of the worker's sync", async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(300, signal);
@@ -152,7 +152,7 @@ test('a relist that started before the end of a sync does not release the worker
   await waiting;
 });
 
-test('a failed listing advances nothing and is logged once', async () => {
+test('keeps events and stamps unchanged after a failed relist, and logs the failure once', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   await settle();
@@ -184,7 +184,7 @@ test('is unhealthy before the first relist, and three minutes after the last suc
   assert.equal(node.pleg.problem(), 'pleg was last seen active 3m1s ago; threshold is 3m0s');
 });
 
-test('is not healthy before the pods of the first listing are cached', async () => {
+test('is not healthy before the pods of the first relist are in the cache', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   node.runtime.beforeObserve = (_uid, signal) => node.clock.sleep(100, signal);
@@ -194,7 +194,7 @@ test('is not healthy before the pods of the first listing are cached', async () 
   assert.equal(node.pleg.problem(), undefined);
 });
 
-test('a failing inspection does not block other pods, is returned to waiters, and is retried', async () => {
+test('updates other pods when the inspection of one fails, returns the error to waiters, and retries', async () => {
   await using node = new Watched();
   node.runtime.beforeObserve = async (id) => {
     if (id === 'a') throw new Error('cannot inspect');
@@ -212,7 +212,7 @@ test('a failing inspection does not block other pods, is returned to waiters, an
   assert.equal(node.pleg.cache.get(uid).containers.length, 1);
 });
 
-test('a pod with a failed inspection is relisted every second, even after a failed listing', async () => {
+test('relists a pod with a failed inspection every second, even after a failed relist of all pods', async () => {
   await using node = new Watched({ times: { relistMs: 30_000 } });
   node.runtime.set('a', 'web', 'running');
   node.runtime.beforeObserve = async () => {
@@ -229,7 +229,7 @@ test('a pod with a failed inspection is relisted every second, even after a fail
   assert.equal(node.pleg.cache.get(uid).containers.length, 1);
 });
 
-test('a hanging inspection blocks no other pod and fails after its deadline', async () => {
+test('updates other pods while an inspection hangs, which fails after its deadline', async () => {
   await using node = new Watched();
   node.runtime.beforeObserve = (id, signal) =>
     id === 'a' ? abortable(new Promise<void>(() => {}), signal) : Promise.resolve();
@@ -246,7 +246,7 @@ test('a hanging inspection blocks no other pod and fails after its deadline', as
   );
 });
 
-test('addresses are kept when the sandbox is removed, until a new one is ready', async () => {
+test('keeps the IP addresses of a pod when its sandbox is removed, until a new sandbox is ready', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'sandbox-a', 'running');
   await settle();
@@ -260,7 +260,7 @@ test('addresses are kept when the sandbox is removed, until a new one is ready',
   assert.deepEqual(node.pleg.cache.get(uid).ips, []);
 });
 
-test("events beyond the queue's capacity are counted as discarded, and the state converges", async () => {
+test("counts events beyond the queue's capacity as discarded, and the cache still converges", async () => {
   await using node = new Watched();
   for (let pod = 0; pod < 1_200; pod++) node.runtime.set(`p${pod}`, `c${pod}`, 'running');
   await node.clock.advance(1_000);
@@ -272,7 +272,7 @@ test("events beyond the queue's capacity are counted as discarded, and the state
   assert.deepEqual(await node.events(), ['ContainerDied c7']);
 });
 
-test('a container that exists only between two relists is not reported, and a resync gives the truth', async () => {
+test('does not report a container that exists only between two relists', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.set('a', 'web', 'running');
@@ -285,7 +285,7 @@ test('a container that exists only between two relists is not reported, and a re
   assert.deepEqual((await news).containers, []);
 });
 
-test('a pod is relisted immediately when it is awaited or requested', async () => {
+test('relists a pod immediately when a waiter needs it or a relist is requested', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -302,7 +302,7 @@ test('a pod is relisted immediately when it is awaited or requested', async () =
   assert.deepEqual(node.take(), ['list a', 'observe a']);
 });
 
-test('a relist in progress serves waiters with an older stamp', async () => {
+test('serves waiters with an older stamp by a relist in progress', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -317,7 +317,7 @@ test('a relist in progress serves waiters with an older stamp', async () => {
   assert.deepEqual(node.take(), ['list a']);
 });
 
-test('changes of a terminating pod are relisted at its end, or after a second', async () => {
+test('relists changes of a terminating pod when its termination ends, or after a second', async () => {
   let isEnded = false;
   await using node = new Watched({ events: 'provoked', isBeingEnded: () => isEnded });
   node.runtime.set('a', 'sandbox-a', 'running');
@@ -341,17 +341,17 @@ test('changes of a terminating pod are relisted at its end, or after a second', 
   assert.deepEqual(node.take(), ['list a', 'list']);
 });
 
-test('a request made before a relist of all pods started is served by it', async () => {
+test('serves a request made before a relist of all pods started by that relist', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(100, signal);
-  // Eight relists run concurrently; the ninth is queued.
+  // At most eight relists run concurrently; the ninth is queued.
   for (let pod = 0; pod < 9; pod++) node.pleg.requestRelist(podUid(`p${pod}`));
   await node.clock.advance(50);
   assert.equal(node.take().filter((call) => call !== 'list').length, 8);
 });
 
-test('a relist of a removed pod is logged, and a relist of all pods removes it', async () => {
+test('logs a relist of a removed pod, and removes the pod at the next relist of all pods', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -366,7 +366,7 @@ test('a relist of a removed pod is logged, and a relist of all pods removes it',
   assert.equal(node.pleg.cache.size, 0);
 });
 
-test('too many requests become one relist of all pods', async () => {
+test('combines too many requests into one relist of all pods', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(10_000, signal);
@@ -374,7 +374,7 @@ test('too many requests become one relist of all pods', async () => {
   assert.ok(node.pleg.remembered.looks <= 210);
 });
 
-test('an exit is observed immediately by its event while all pods are relisted every 30 seconds', async () => {
+test('observes an exit immediately by its event while all pods are relisted every 30 seconds', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -387,7 +387,7 @@ test('an exit is observed immediately by its event while all pods are relisted e
   assert.deepEqual(node.take(), ['list a', 'observe a']);
 });
 
-test('all pods are relisted every 30 seconds while events are trusted, otherwise every second', async () => {
+test('relists all pods every 30 seconds while events are trusted, otherwise every second', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(10_000);
   node.take();
@@ -405,7 +405,7 @@ test('all pods are relisted every 30 seconds while events are trusted, otherwise
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('an unannounced change ends the trust in events, and announced ones restore it', async () => {
+test('loses the trust in events after a change without an event, and regains it after changes with events', async () => {
   await using node = new Watched({ events: 'yes' });
   await node.clock.advance(5_000);
   assert.equal(node.pleg.eventTrust, 'untrusted');
@@ -428,7 +428,7 @@ test('an unannounced change ends the trust in events, and announced ones restore
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('a hanging runtime loses the trust after two periods and regains it afterwards', async () => {
+test('loses the trust in events after two periods with a hanging runtime, and regains it afterwards', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(10_000);
   assert.equal(node.pleg.eventTrust, 'trusted');
@@ -445,7 +445,7 @@ test('a hanging runtime loses the trust after two periods and regains it afterwa
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('a failed provocation is no proof, but announced changes are', async () => {
+test('does not count a failed attempt to provoke an event as proof, but changes with events', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(10_000);
   node.runtime.beforeProvoke = async () => {
@@ -460,7 +460,7 @@ test('a failed provocation is no proof, but announced changes are', async () => 
   assert.equal(node.pleg.eventTrust, 'untrusted');
 });
 
-test('without provoked events a quiet runtime is trusted while it can be listed', async () => {
+test('trusts the events of a quiet runtime that cannot provoke them while it can be listed', async () => {
   const beforeProvoke = async () => {
     throw new KubelingError('CRI_UNSUPPORTED', 'not supported');
   };
@@ -482,7 +482,7 @@ test('without provoked events a quiet runtime is trusted while it can be listed'
   }
 });
 
-test('a slightly delayed event does not count as missed', async () => {
+test('does not count a slightly delayed event as missing', async () => {
   await using node = new Watched({ events: 'yes' });
   await settle();
   node.runtime.set('a', 'web', 'running');
@@ -497,7 +497,7 @@ test('a slightly delayed event does not count as missed', async () => {
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('an announced change is relisted until the runtime lists it', async () => {
+test('relists a pod until the runtime lists the change that it announced', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);
@@ -515,7 +515,7 @@ test('an announced change is relisted until the runtime lists it', async () => {
   assert.equal(node.pleg.remembered.hints, 0);
 });
 
-test('a hint about an unknown container relists all pods, and is dropped when no pod has it', async () => {
+test('relists all pods for a hint about an unknown container, and drops the hint when no pod has the container', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(2_000);
   node.take();
@@ -532,7 +532,7 @@ test('a hint about an unknown container relists all pods, and is dropped when no
   assert.equal(node.pleg.remembered.hints, 0);
 });
 
-test('only the first event of a relist triggers a sync', async () => {
+test('triggers a sync only by the first event of a relist', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(2_000);
   node.runtime.set('b', 'sandbox', 'running');
@@ -547,7 +547,7 @@ test('only the first event of a relist triggers a sync', async () => {
   );
 });
 
-test("the relist after a container's start covers the hint, without a relist of all pods", async () => {
+test("covers the hint by the relist after a container's start, without a relist of all pods", async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(2_000);
   node.take();
@@ -559,7 +559,7 @@ test("the relist after a container's start covers the hint, without a relist of 
   assert.equal(node.pleg.remembered.hints, 0);
 });
 
-test('a broken stream is reopened, and meanwhile all pods are relisted every second', async () => {
+test('reopens a broken event stream, and relists all pods every second until then', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(5_000);
   assert.equal(node.pleg.eventTrust, 'trusted');
@@ -573,14 +573,14 @@ test('a broken stream is reopened, and meanwhile all pods are relisted every sec
   assert.equal(await node.metric('kubelet_evented_pleg_connection_success_count'), 2);
 });
 
-test('without runtime events all pods are relisted every second, without log messages', async () => {
+test('relists all pods every second without log messages when the runtime has no events', async () => {
   await using node = new Watched();
   await node.clock.advance(60_000);
   assert.equal(node.take().length, 61);
   assert.equal(node.logs.records.toArray().length, 0);
 });
 
-test('clock jumps of an hour neither block nor skip a relist', async () => {
+test('neither blocks nor skips a relist after clock jumps of an hour', async () => {
   await using node = new Watched();
   await settle();
   node.take();
@@ -606,7 +606,7 @@ test('counts running pods and containers by state', async () => {
   assert.equal(await node.metric('kubelet_running_containers{container_state="exited"}'), 0);
 });
 
-test('counts them after relists of single pods too', async () => {
+test('counts running pods and containers after relists of single pods, too', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(5_000);
   assert.equal(node.pleg.eventTrust, 'trusted');

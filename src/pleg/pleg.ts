@@ -18,15 +18,15 @@ import { Relister, type RelistLimits } from './relister.ts';
 import type { EventSource, RuntimeHint, RuntimeLister } from './runtime-events.ts';
 
 export interface PlegTimes {
-  /** Relist interval while events are not trusted; default 1 s. */
+  /** The interval of relists while events are not trusted; 1 s by default. */
   readonly relistMs?: number;
-  /** Relist interval while events are trusted; default 30 s. */
+  /** The interval of relists while events are trusted; 30 s by default. */
   readonly trustedRelistMs?: number;
-  /** Maximum age of the last listing for a healthy PLEG; default 3 min. */
+  /** The maximum age of the last relist for a healthy PLEG; 3 min by default. */
   readonly thresholdMs?: number;
-  /** Maximum duration of a listing; default 2 min. */
+  /** The maximum duration of listing all pods; 2 min by default. */
   readonly listMs?: number;
-  /** Maximum duration of inspecting one pod; default 10 s. */
+  /** The maximum duration of inspecting one pod; 10 s by default. */
   readonly inspectMs?: number;
 }
 
@@ -35,9 +35,9 @@ export interface PlegOptions {
   readonly random: Random;
   readonly log: Logger;
   readonly runtime: RuntimeLister;
-  /** The cache to fill; a new one unless given. */
+  /** The pod cache to fill; a new one by default. */
   readonly cache?: PodCache | undefined;
-  /** Without it, pods are relisted every second. */
+  /** The runtime events; without them, pods are relisted every second. */
   readonly events?: EventSource | undefined;
   readonly metrics?: PlegObserver | undefined;
   readonly times?: PlegTimes | undefined;
@@ -46,7 +46,10 @@ export interface PlegOptions {
    * hint.
    */
   readonly exitAnnounced?: ((uid: PodUid, containerId: string) => void) | undefined;
-  /** Whether the pod is terminating and relisted at the end: until then its changes can wait. */
+  /**
+   * Whether the pod is terminating: it is relisted when its termination ends, so its changes can
+   * wait.
+   */
   readonly isTerminating?: ((uid: PodUid) => boolean) | undefined;
 }
 
@@ -54,7 +57,10 @@ const queueCapacity = 1_000;
 const maxPodRelists = 200;
 const maxConcurrentRelists = 8;
 const maxConcurrentInspections = 8;
-/** Hints about unknown containers arrive in bursts. */
+/**
+ * The minimum interval of relists of all pods for hints about unknown containers, which arrive in
+ * bursts.
+ */
 const relistSpacingMs = 250;
 const retryMs = 1_000;
 
@@ -63,9 +69,9 @@ const retryMs = 1_000;
  * were removed. Runtime events trigger an immediate relist of their pod; a relist of all pods every
  * second, or every 30 seconds while events are trusted, finds what they miss.
  *
- *     events ──> hints ──> relist of one pod ──┐
- *     after a sync, for a waiter ────────^ ├──> pod cache, lifecycle events
- *     every second or 30 seconds ──> relist ───┘
+ *     events ──> hints ──> relist of one pod ───┐
+ *     after a sync, for a waiter ───────^       ├──> pod cache, lifecycle events
+ *     every second or 30 seconds ──> relist ────┘
  */
 export class Pleg {
   readonly cache: PodCache;
@@ -78,7 +84,7 @@ export class Pleg {
   readonly #queue = new Subscription<PodLifecycleEvent>({ keep: 'each', capacity: queueCapacity });
   readonly #podRelists: WorkQueue<PodUid>;
   readonly #relists: WorkQueue<'all' | 'unknown'>;
-  /** Stamp of each requested relist. */
+  /** The stamp of each requested relist by pod. */
   readonly #requests = new Map<PodUid, number>();
   #lastRelistMs = Number.NEGATIVE_INFINITY;
 
@@ -114,7 +120,7 @@ export class Pleg {
     metrics?.trusted(this.#trust.state);
   }
 
-  /** Number of known pods, requested relists, hints and waiters. */
+  /** The numbers of known pods, requested relists, hints and waiters. */
   get remembered(): Readonly<Record<'pods' | 'looks' | 'hints' | 'waiting', number>> {
     const pods = this.#relister.records.size;
     return { pods, looks: this.#requests.size, hints: this.#hints.size, waiting: this.cache.waiting };
@@ -125,8 +131,8 @@ export class Pleg {
   }
 
   /**
-   * Health problem, or undefined. Only listings count, because a failed inspection affects one pod
-   * only.
+   * Why the PLEG is unhealthy, or undefined. Only relists of all pods count, because a failed
+   * inspection affects one pod only.
    */
   problem(): string | undefined {
     const last = this.#relister.lastListed;
@@ -137,28 +143,34 @@ export class Pleg {
     return `pleg was last seen active ${formatDurationMs(agoMs)} ago; threshold is ${formatDurationMs(thresholdMs)}`;
   }
 
-  /** UIDs of pods with that name of which a container runs, possibly left by a previous kubelet. */
+  /**
+   * The UIDs of pods with that name that have a running container, possibly one that a previous
+   * kubelet process started.
+   */
   runningUnder(name: string, namespace: string): readonly PodUid[] {
     return this.#relister.records.runningUnder(name, namespace);
   }
 
-  /** The next event. */
+  /** Waits for the next lifecycle event. */
   nextEvent(signal: AbortSignal): Promise<PodLifecycleEvent | undefined> {
     return this.#queue.next(signal);
   }
 
-  /** Requests a relist of the pod that starts after this call, as soon as possible. */
+  /** Requests a relist of the pod, which starts after this call and as soon as possible. */
   requestRelist(uid: PodUid): void {
     this.#requestPod(uid, this.#options.clock.stamp(), 0);
   }
 
-  /** Requests an inspection by the next relist, and a PodSync event even without changes. */
+  /**
+   * Requests that the next relist inspects the pod and reports a PodSync event even without
+   * changes.
+   */
   requestReinspect(uid: PodUid): void {
     this.#relister.records.reinspect(uid);
     this.requestRelist(uid);
   }
 
-  /** Relists until the signal is aborted. Called once. */
+  /** Relists pods until the signal is aborted. May be called only once. */
   async run(signal: AbortSignal): Promise<void> {
     this.#relists.enqueue('all', 0);
     const lookers = Array.from({ length: maxConcurrentRelists }, () => this.#podRelistLoop(signal));
@@ -237,7 +249,7 @@ export class Pleg {
     if (state === 'untrusted') this.#relists.add('all', 0);
   }
 
-  /** Requests a relist that earlier ones cannot serve. */
+  /** Requests a relist of the pod unless one that starts later is already requested. */
   #relistPod(uid: PodUid, delayMs: number): void {
     this.#requestPod(uid, Number.POSITIVE_INFINITY, delayMs);
   }
@@ -285,7 +297,7 @@ export class Pleg {
     await this.#serve(this.#podRelists, signal, async (uid) => {
       const requested = this.#requests.get(uid);
       this.#requests.delete(uid);
-      // A relist that started after the request has served it.
+      // Drops a request that a later relist has served.
       if (requested === undefined || this.cache.isNewer(uid, requested)) return;
       const seen = await this.#relister.relistPod(uid, signal);
       if (seen === 'seen') this.#hints.observed(uid);
@@ -301,8 +313,8 @@ export class Pleg {
   }
 
   /**
-   * Runs the work for each due key until the signal is aborted. An internal error skips one key
-   * only.
+   * Calls the work function for each due key until the signal is aborted. An internal error skips
+   * one key only.
    */
   async #serve<K extends string>(
     queue: WorkQueue<K>,

@@ -11,7 +11,7 @@ const never = new AbortController().signal;
 const seen = (state: 'running' | 'exited' = 'running') =>
   ({ kind: 'seen', pod: observedOf(uid, state) }) as const;
 
-/** State of the promise. */
+/** The state of a promise: pending, resolved or rejected. */
 function watch(promise: Promise<unknown>): { state: 'waiting' | 'released' | 'failed' } {
   const watched: { state: 'waiting' | 'released' | 'failed' } = { state: 'waiting' };
   promise.then(
@@ -25,12 +25,12 @@ function watch(promise: Promise<unknown>): { state: 'waiting' | 'released' | 'fa
   return watched;
 }
 
-test('an unknown pod is empty and no error', () => {
+test('returns an empty result and no error for an unknown pod', () => {
   const pod = new PodCache().get(uid);
   assert.deepEqual([pod.uid, pod.sandboxes, pod.containers], [uid, [], []]);
 });
 
-test('before the first relist of all pods, getNewerThan waits for an unknown pod', async () => {
+test('blocks getNewerThan for an unknown pod before the first relist of all pods', async () => {
   const expected: string[] = [];
   const cache = new PodCache();
   cache.onAwaited((id) => expected.push(id));
@@ -43,7 +43,7 @@ test('before the first relist of all pods, getNewerThan waits for an unknown pod
   assert.equal(cache.waiting, 0);
 });
 
-test('an observation with the same stamp does not release waiters, a newer one does', async () => {
+test('releases waiters by an observation with a newer stamp, not by one with the same stamp', async () => {
   for (const tell of [
     (cache: PodCache, stamp: number) => void cache.set(uid, seen(), stamp),
     (cache: PodCache, stamp: number) => cache.setObserved(uid, stamp),
@@ -61,7 +61,7 @@ test('an observation with the same stamp does not release waiters, a newer one d
   }
 });
 
-test('an observation of one pod does not release waiters of another', async () => {
+test('does not release waiters of a pod by an observation of another pod', async () => {
   const cache = new PodCache();
   const news = watch(cache.getNewerThan(podUid('other'), 5, never));
   cache.set(uid, seen(), 6);
@@ -69,7 +69,7 @@ test('an observation of one pod does not release waiters of another', async () =
   assert.equal(news.state, 'waiting');
 });
 
-test('a failed observation rejects waiters and get, and lastSeen is kept', async () => {
+test('rejects waiters and get after a failed observation, and keeps the last successful one in lastSeen', async () => {
   const cache = new PodCache();
   cache.set(uid, seen(), 1);
   const error = new Error('cannot inspect');
@@ -80,14 +80,14 @@ test('a failed observation rejects waiters and get, and lastSeen is kept', async
   assert.deepEqual(cache.lastObserved(uid)?.ips, ['10.0.0.1']);
 });
 
-test('an older observation does not replace a newer one', () => {
+test('does not replace a newer observation with an older one', () => {
   const cache = new PodCache();
   assert.equal(cache.set(uid, seen('exited'), 7), true);
   assert.equal(cache.set(uid, seen('running'), 6), false);
   assert.equal(cache.get(uid).sandboxes[0]?.state, 'not-ready');
 });
 
-test('a cancelled waiter leaves nothing behind', async () => {
+test('removes a cancelled waiter completely', async () => {
   const cache = new PodCache();
   const controller = new AbortController();
   const news = cache.getNewerThan(uid, 0, controller.signal);
@@ -97,7 +97,7 @@ test('a cancelled waiter leaves nothing behind', async () => {
   await assert.rejects(cache.getNewerThan(uid, 0, controller.signal), /enough/);
 });
 
-test('in any order of updates, waiters are released only by newer observations', async () => {
+test('releases waiters only by newer observations in any order of updates', async () => {
   const tell = fc.record({
     how: fc.constantFrom('set', 'fail', 'observed', 'global', 'delete'),
     stamp: fc.integer({ min: 0, max: 20 }),
@@ -116,7 +116,7 @@ test('in any order of updates, waiters are released only by newer observations',
         if (told.how === 'global') cache.setGlobal(told.stamp);
         if (told.how === 'delete') cache.delete(uid);
         present = told.how === 'set' || told.how === 'fail' || (present && told.how !== 'delete');
-        // For a missing pod only a relist of all pods counts.
+        // Waiters for a missing pod are released only by a relist of all pods.
         if (told.how === 'global' || present) newest = Math.max(newest, told.stamp);
       }
       await settle();

@@ -1,17 +1,17 @@
 import { onAbort } from '../lib/index.ts';
 import type { ObservedPod, PodUid } from '../pods/index.ts';
 
-/** Result of observing a pod. */
+/** The result of observing a pod. */
 export type Observation =
   | { readonly kind: 'seen'; readonly pod: ObservedPod }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 interface Entry {
   readonly observation: Observation;
-  /** The last successful observation. */
+  /** The last successful observation of the pod. */
   readonly lastSeen: ObservedPod | undefined;
   readonly modified: number;
-  /** Stamp of the last relist of the pod, with or without changes. */
+  /** The stamp of the last relist of the pod, with or without changes. */
   readonly observed: number;
 }
 
@@ -23,9 +23,9 @@ interface Waiter {
 const never = Number.NEGATIVE_INFINITY;
 
 /**
- * Pod cache: the last observation of each pod. Stamps are taken before the runtime is called, so an
- * observation newer than a stamp reflects a state after it. A missing entry means that the runtime
- * has nothing of the pod.
+ * The last observation of each pod. Stamps are taken before the runtime is called, so an
+ * observation with a newer stamp reflects a state after the older stamp. A missing entry means that
+ * the runtime has no container or sandbox of the pod.
  */
 export class PodCache {
   readonly #entries = new Map<PodUid, Entry>();
@@ -38,7 +38,7 @@ export class PodCache {
     this.#awaited = listener;
   }
 
-  /** All entries are newer than this stamp; undefined before the first relist of all pods. */
+  /** Every entry is newer than this stamp; undefined before the first relist of all pods. */
   get globalStamp(): number | undefined {
     return this.#global === never ? undefined : this.#global;
   }
@@ -51,12 +51,12 @@ export class PodCache {
     return this.#waiters.size;
   }
 
-  /** Throws when the last observation of the pod failed. */
+  /** The last observation of the pod. Throws when it failed. */
   get(uid: PodUid): ObservedPod {
     return outcomeOf(this.#observationOf(uid));
   }
 
-  /** The last successful observation, even after failed ones. */
+  /** The last successful observation of the pod, even after failed ones. */
   lastObserved(uid: PodUid): ObservedPod | undefined {
     return this.#entries.get(uid)?.lastSeen;
   }
@@ -96,7 +96,7 @@ export class PodCache {
     return true;
   }
 
-  /** The pod was relisted without changes. */
+  /** Records that the pod was relisted without changes. */
   setObserved(uid: PodUid, stamp: number): void {
     const entry = this.#entries.get(uid);
     if (entry === undefined || entry.observed >= stamp) return;
@@ -104,12 +104,15 @@ export class PodCache {
     this.#release(uid);
   }
 
-  /** The runtime has nothing of the pod. Its waiters are released by the global stamp. */
+  /**
+   * Records that the runtime has no container or sandbox of the pod. Its waiters are released by
+   * the stamp of a relist of all pods.
+   */
   delete(uid: PodUid): void {
     this.#entries.delete(uid);
   }
 
-  /** Called after all entries of a relist that started after the stamp are stored. */
+  /** Called with the stamp of a relist of all pods after all its entries are stored. */
   setGlobal(stamp: number): void {
     this.#global = Math.max(this.#global, stamp);
     for (const uid of [...this.#waiters.keys()]) this.#release(uid);

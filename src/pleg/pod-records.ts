@@ -2,24 +2,27 @@ import { mayRun, type ObservedContainerState, type PodUid, type RuntimePod } fro
 import { itemsOf } from './lifecycle-events.ts';
 
 export interface PodRecord {
-  /** The listing for which events were reported. */
+  /** The listing for which lifecycle events were reported. */
   readonly reported: RuntimePod | undefined;
-  /** The newest listing. */
+  /** The newest listing of the pod. */
   readonly listed: RuntimePod | undefined;
-  /** Stamp of that listing. */
+  /** The stamp of the newest listing. */
   readonly stamp: number;
-  /** Whether the pod must be inspected without changes, after a failure or a request. */
+  /**
+   * Whether the next relist must inspect the pod even without changes, after a failure or a
+   * request.
+   */
   readonly reinspect: boolean;
 }
 
-/** Totals of the newest listings. */
+/** The totals of the newest listings. */
 export interface Tally {
-  /** Pods with a ready sandbox. */
+  /** The number of pods with a ready sandbox. */
   readonly runningPods: number;
   readonly containers: Readonly<Record<ObservedContainerState, number>>;
 }
 
-/** Listings of each pod, and the owner of each container. */
+/** The listings of each pod, and the pod of each container. */
 export class PodRecords {
   readonly #records = new Map<PodUid, PodRecord>();
   readonly #owners = new Map<string, PodUid>();
@@ -42,7 +45,7 @@ export class PodRecords {
     return this.#records.get(uid);
   }
 
-  /** UIDs of listed pods with that name of which a container may run. */
+  /** The UIDs of listed pods with that name that have a container which may be running. */
   runningUnder(name: string, namespace: string): readonly PodUid[] {
     return [...this.#records].flatMap(([uid, { listed }]) => {
       if (listed?.name !== name || listed.namespace !== namespace) return [];
@@ -71,8 +74,8 @@ export class PodRecords {
   }
 
   /**
-   * Called when the cache has the state of the record's listing. An inspection requested meanwhile
-   * stays requested.
+   * Called when the cache has the state of the record's newest listing. An inspection that was
+   * requested since then stays requested.
    */
   setReported(uid: PodUid, record: PodRecord): void {
     const reinspect = this.#records.get(uid) !== record;
@@ -80,7 +83,7 @@ export class PodRecords {
     else this.#records.set(uid, { ...record, reported: record.listed, reinspect });
   }
 
-  /** Does nothing for a pod without a record. */
+  /** Requests an inspection by the next relist; does nothing for a pod without a record. */
   reinspect(uid: PodUid): void {
     const record = this.#records.get(uid);
     if (record !== undefined) this.#records.set(uid, { ...record, reinspect: true });

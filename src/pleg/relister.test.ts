@@ -25,7 +25,7 @@ function swallowed() {
     failed: () => {},
     limits: { listMs: 120_000, inspectMs: 10_000, inspections: 8 },
   });
-  /** Duration and result of a relist. */
+  /** The duration and result of a relist. */
   const timed = async (work: Promise<string>) => {
     const startMs = clock.monotonicMs();
     let outcome: string | undefined;
@@ -38,7 +38,7 @@ function swallowed() {
   return { runtime, relister, timed };
 }
 
-test('a lost response delays the relist a little, and a slow runtime gets more time', async () => {
+test('a lost response delays a relist only a little, and a slow runtime gets more time', async () => {
   const { runtime, relister, timed } = swallowed();
   const outcomes: string[] = [];
   for (let round = 0; round < 5; round++) outcomes.push(await timed(relister.relist(signal)));
@@ -56,7 +56,7 @@ test('a lost response delays the relist a little, and a slow runtime gets more t
   assert.equal(await timed(relister.relist(signal)), 'failed after 15 s');
 });
 
-test('a failing runtime does not count as slow', async () => {
+test('does not double the timeout for a runtime that fails fast', async () => {
   const { runtime, relister, timed } = swallowed();
   const swallow = runtime.beforeList;
   runtime.beforeList = () => Promise.reject(new Error('away'));
@@ -66,7 +66,7 @@ test('a failing runtime does not count as slow', async () => {
   assert.equal(await timed(relister.relist(signal)), 'failed after 15 s');
 });
 
-test("a relist of one pod has the inspection's deadline", async () => {
+test('limits a relist of one pod by the deadline of inspections', async () => {
   const { relister, timed } = swallowed();
   assert.equal(await timed(relister.relistPod(podUid('a'), signal)), 'failed after 10 s');
 });

@@ -12,9 +12,12 @@ export interface RelisterDeps {
   readonly runtime: RuntimeLister;
   readonly cache: PodCache;
   readonly metrics?: PlegObserver | undefined;
-  /** Returns whether the event was queued. */
+  /** Queues a lifecycle event; returns whether there was capacity. */
   readonly deliver: (event: PodLifecycleEvent) => boolean;
-  /** Called with all changes and the stamp of the last listing without them. */
+  /**
+   * Called after a relist with all its changes and the stamp of the last relist that did not have
+   * them.
+   */
   readonly changed: (changes: readonly ItemChange[], unchangedAt: number) => void;
   /** Called for each pod whose inspection failed. */
   readonly failed: (uid: PodUid) => void;
@@ -22,32 +25,32 @@ export interface RelisterDeps {
 }
 
 export interface RelistLimits {
-  /** Maximum duration of a listing of all pods. */
+  /** The maximum duration of listing all pods. */
   readonly listMs: number;
-  /** Maximum duration of a relist of one pod. */
+  /** The maximum duration of a relist of one pod. */
   readonly inspectMs: number;
-  /** Maximum concurrent inspections. */
+  /** The maximum number of concurrent inspections. */
   readonly inspections: number;
 }
 
 const firstListTimeoutMs = 15_000;
 
 /**
- * Lists pods, compares them with the previous listing and updates the cache. Relists of one pod are
- * serialized; relists of different pods, or of all, are not. Of two listings the one that started
- * later counts.
+ * Lists pods, compares them with the previous listing and updates the cache. Relists of the same
+ * pod are serialized; relists of different pods, or of all pods, are concurrent. Of two listings of
+ * a pod the one that started later counts.
  */
 export class Relister {
   readonly records = new PodRecords();
   readonly #deps: RelisterDeps;
   readonly #inspecting = new KeyedMutex<PodUid>();
   #lastStartMs: number | undefined;
-  /** Start of the newest complete listing, as stamp and in monotonic milliseconds. */
+  /** The start of the newest complete listing, as a stamp and in monotonic milliseconds. */
   #lastListed: { readonly stamp: number; readonly ms: number } | undefined;
   #logged: 'no' | 'yes' = 'no';
   /**
-   * Timeout of the next listing: short, so that one lost response costs little, and doubled while
-   * the runtime is slow.
+   * The timeout of the next listing: short, so that one lost response costs little time, and
+   * doubled while the runtime is slow.
    */
   #listTimeoutMs = firstListTimeoutMs;
 
@@ -123,7 +126,7 @@ export class Relister {
       signal.throwIfAborted();
       if (isKind(error, 'DeadlineExceeded'))
         this.#listTimeoutMs = Math.min(this.#listTimeoutMs * 2, limits.listMs);
-      // Logs only the first failure, because an unavailable runtime fails every second.
+      // Logs only the first failed relist, because an unavailable runtime fails every second.
       if (this.#logged === 'no') log.error('Failed to list pods', error);
       this.#logged = 'yes';
       return undefined;
@@ -146,7 +149,7 @@ export class Relister {
       this.#reconcile(uid, listed.get(uid), stamp, signal, unchangedAt),
     );
     metrics?.counted(this.records.tally);
-    // The global stamp may advance only after all entries are stored.
+    // The stamp of the complete relist is set only after all entries are stored.
     cache.setGlobal(stamp);
   }
 
@@ -180,7 +183,7 @@ export class Relister {
     }
   }
 
-  /** Returns whether the cache has the listed state. */
+  /** Inspects the pod if necessary; returns whether the cache has the listed state. */
   async #update(uid: PodUid, { listed, stamp }: PodRecord, signal: AbortSignal): Promise<boolean> {
     const { cache, clock, runtime, limits } = this.#deps;
     if (listed === undefined) {
@@ -199,7 +202,10 @@ export class Relister {
     }
   }
 
-  /** The record is unchanged, so that the next relist finds the same change again. */
+  /**
+   * After a failed inspection the record is unchanged, so that the next relist finds the same
+   * change again.
+   */
   #fail(uid: PodUid, { name, namespace }: RuntimePod, error: unknown, stamp: number): void {
     this.#deps.log.error('Failed to inspect pod', error, { pod: `${name}_${namespace}`, podUid: uid });
     this.#deps.cache.set(uid, { kind: 'failed', error }, stamp);
@@ -208,7 +214,7 @@ export class Relister {
   }
 }
 
-/** Keeps the last addresses of a pod whose sandbox was removed, for its status. */
+/** The last IP addresses of a pod whose sandbox was removed are kept for its status. */
 function withKeptIps(pod: ObservedPod, before: ObservedPod | undefined): ObservedPod {
   const keeps =
     pod.ips.length === 0 && before !== undefined && !pod.sandboxes.some(({ state }) => state === 'ready');
@@ -216,8 +222,8 @@ function withKeptIps(pod: ObservedPod, before: ObservedPod | undefined): Observe
 }
 
 /**
- * Runs the work for each item with limited concurrency, in order. Waits for all items, then throws
- * the first failure.
+ * Calls the work function for each item with limited concurrency, in order. Waits for all items,
+ * then throws the first failure.
  */
 async function forEachBounded<T>(
   items: readonly T[],

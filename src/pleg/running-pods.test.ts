@@ -7,7 +7,7 @@ import { RunningPods } from './running-pods.ts';
 
 const never = new AbortController().signal;
 
-test('returns running pods from a listing of at most three seconds, refresh from a new one', async () => {
+test('get uses a listing of at most three seconds, and refresh a new one', async () => {
   const clock = new VirtualClock();
   const runtime = new MemoryLister();
   const running = new RunningPods(clock, runtime);
@@ -39,7 +39,7 @@ test('concurrent callers share one listing and its failure', async () => {
   await assert.rejects(running.refresh(never), /away/);
 });
 
-test('get returns only running containers, refresh all of pods that may run', async () => {
+test('get returns only running containers, and refresh all containers of pods that may run', async () => {
   const clock = new VirtualClock();
   const runtime = new MemoryLister();
   const running = new RunningPods(clock, runtime);

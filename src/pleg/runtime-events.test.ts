@@ -19,7 +19,7 @@ const containerd = async function* () {
   yield { containerId: proofContainerId('7'), topic: '/tasks/kubeling', atMs: 7 };
 };
 
-test('CRI events name the pod and the state', async () => {
+test('converts CRI events with their pod and state', async () => {
   const getContainerEvents = async function* () {
     yield ContainerEventResponse.create({
       containerId: 'c1',
@@ -41,7 +41,7 @@ test('CRI events name the pod and the state', async () => {
   assert.deepEqual(published, []);
 });
 
-test("without CRI events, containerd's own events are read and can be provoked", async () => {
+test("without CRI events reads containerd's own events, which can be provoked", async () => {
   // biome-ignore lint/correctness/useYield: it fails before there is anything to give.
   const getContainerEvents = async function* () {
     throw new KubelingError('CRI_UNSUPPORTED', 'unknown method');
@@ -59,7 +59,7 @@ test("without CRI events, containerd's own events are read and can be provoked",
   assert.deepEqual(published, ['published']);
 });
 
-test('a broken CRI stream does not count as unsupported', async () => {
+test('does not treat a broken CRI stream as a runtime without events', async () => {
   // biome-ignore lint/correctness/useYield: it fails before there is anything to give.
   const getContainerEvents = async function* () {
     throw new KubelingError('CRI_UNAVAILABLE', 'away');

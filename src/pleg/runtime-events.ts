@@ -21,18 +21,18 @@ const containerdKinds: ReadonlyMap<string, RuntimeHint['what']> = new Map([
 ]);
 
 /**
- * containerd sends the deletion right before its CRI lists the exit, possibly long after the exit
- * itself.
+ * containerd sends the deletion event right before its CRI lists the exit, possibly long after the
+ * exit itself.
  */
 const showing: ReadonlyMap<string, RuntimeHint['shows']> = new Map([
   ['/tasks/exit', 'after-another-hint'],
   ['/tasks/delete', 'any-moment'],
 ] as const);
 
-/** Container id of events published as proof; see `proofContainerId`. */
+/** The container ID in events that are published as proof; see `proofContainerId`. */
 const proofPrefix = 'kubeling-proof-';
 
-/** Container id of published proof events, which belongs to no container. */
+/** The container ID in events that are published as proof; no container has it. */
 export function proofContainerId(unique: string): string {
   return `${proofPrefix}${unique}`;
 }
@@ -82,46 +82,45 @@ function containerdHint({ containerId, topic, atMs }: ContainerdEvent): RuntimeH
   return { containerId, what, ...(shows === undefined ? {} : { shows }), atMs };
 }
 
-/** The runtime as the PLEG needs it. Each call may fail; results are immutable. */
+/** The container runtime as the PLEG uses it. Each call may fail; results are immutable. */
 export interface RuntimeLister {
-  /** All pods with a sandbox or container, running or not. */
+  /** Lists all pods with a sandbox or container, running or not. */
   listPods(signal: AbortSignal): Promise<readonly RuntimePod[]>;
-  /** One pod; undefined when the runtime has nothing of it. */
+  /** Lists one pod; undefined when the runtime has no container or sandbox of it. */
   listPod(uid: PodUid, signal: AbortSignal): Promise<RuntimePod | undefined>;
-  /** Details of a pod, at least as new as the listing. */
+  /** The details of a pod, at least as new as the listing. */
   observe(pod: RuntimePod, signal: AbortSignal): Promise<ObservedPod>;
 }
 
-/**
- * An event of a container or sandbox. Only a hint to relist its pod; it also tells whether a relist
- * is needed at all.
- */
+/** A runtime event of a container or sandbox. It is only a hint to relist its pod. */
 export interface RuntimeHint {
-  /** Id of a container or a sandbox. */
+  /** The ID of a container or a sandbox. */
   readonly containerId: string;
-  /** Set when the runtime reports it; otherwise the pod is found by the container. */
+  /**
+   * The UID of the pod when the runtime reports it; otherwise the pod is found by the container.
+   */
   readonly podUid?: PodUid | undefined;
-  /** `proof` is the response to `provoke` and concerns no container. */
+  /** What the event announces; `proof` is the event that `provoke` caused, about no container. */
   readonly what: 'created' | 'started' | 'stopped' | 'removed' | 'other' | 'proof';
   /**
-   * `any-moment` when the change will be listed soon, so that frequent relists pay off;
+   * When the change will be listed: `any-moment` for soon, so that frequent relists are useful;
    * `after-another-hint` when another hint precedes the change, so that no relist is needed until
    * then.
    */
   readonly shows?: 'any-moment' | 'after-another-hint' | undefined;
-  /** Time of the event in milliseconds since the Unix epoch, by the runtime's clock. */
+  /** The time of the event in milliseconds since the Unix epoch, by the runtime's clock. */
   readonly atMs?: number | undefined;
 }
 
 export interface EventSource {
   /**
-   * Ends or throws when the stream breaks, and can be called again. Throws Unsupported without an
-   * event stream.
+   * The stream of runtime events. It ends or throws when the connection breaks, and can be opened
+   * again. Throws Unsupported when the runtime has no events.
    */
   events(signal: AbortSignal): AsyncIterable<RuntimeHint>;
   /**
-   * Makes the runtime send a harmless event that arrives through `events` as a `proof`. Without it
-   * only regular events prove that events arrive.
+   * Makes the runtime send a harmless event that arrives through `events` as a `proof`. Without
+   * this method only regular events prove that events arrive.
    */
   readonly provoke?: ((signal: AbortSignal) => Promise<void>) | undefined;
 }

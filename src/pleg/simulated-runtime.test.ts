@@ -8,11 +8,11 @@ import { collectLogs, seededRandom } from '../lib/index.ts';
 import { Pleg } from './pleg.ts';
 import { runtimeEvents } from './runtime-events.ts';
 
-/** A PLEG on the simulated runtime, which announces an exit before it lists it. */
+/** A PLEG with the simulated runtime, which announces an exit before it lists it. */
 class Watched implements AsyncDisposable {
   readonly node: SimulatedNode;
   readonly pleg: Pleg;
-  /** Each event with the virtual time of its report. */
+  /** Each lifecycle event with the virtual time of its report. */
   readonly told: { readonly event: string; readonly atMs: number }[] = [];
   readonly #controller = new AbortController();
   readonly #running: Promise<unknown>;
@@ -47,14 +47,14 @@ class Watched implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#controller.abort(new Error('the test is over'));
+    this.#controller.abort(new Error('The test has ended'));
     await this.node.done(this.#running);
     this.node[Symbol.dispose]();
   }
 }
 
 for (const flavour of ['containerd-1.6', 'containerd-2'] satisfies Flavour[]) {
-  test(`on ${flavour}, an exit is observed within milliseconds while all pods are relisted every 30 seconds`, async () => {
+  test(`on ${flavour}, observes an exit within milliseconds while all pods are relisted every 30 seconds`, async () => {
     await using watched = new Watched({ flavour });
     const { node, pleg } = watched;
     await node.clock.advance(100);
@@ -68,7 +68,7 @@ for (const flavour of ['containerd-1.6', 'containerd-2'] satisfies Flavour[]) {
   });
 }
 
-test('an exit listed half a second after its event is observed within another half second', async () => {
+test('observes an exit that is listed half a second after its event within another half second', async () => {
   await using watched = new Watched({ latency: (step) => (step === 'exit-seen' ? 500 : 0) });
   const { node } = watched;
   await node.clock.advance(100);
@@ -80,7 +80,7 @@ test('an exit listed half a second after its event is observed within another ha
   assert.ok((await watched.until(`ContainerDied ${containerId}`)) - diedMs < 1_000);
 });
 
-test('without events, the fallback relists every second', async () => {
+test('relists every second when the runtime has no events', async () => {
   await using watched = new Watched();
   const { node, pleg } = watched;
   await node.clock.advance(100);
@@ -106,7 +106,7 @@ test('without events, the fallback relists every second', async () => {
   assert.equal(pleg.eventTrust, 'trusted');
 });
 
-test('a restart of the runtime gives no wrong events', async () => {
+test('reports no wrong events after a restart of the runtime', async () => {
   await using watched = new Watched();
   const { node, pleg } = watched;
   await node.clock.advance(100);
@@ -124,7 +124,7 @@ test('a restart of the runtime gives no wrong events', async () => {
   assert.ok((await watched.until(`ContainerDied ${containerId}`)) - diedMs < 1_500);
 });
 
-test('with any failures of calls and events, every exit is reported eventually', async () => {
+test('reports every exit eventually after any failures of calls and events', async () => {
   for (let seed = 1; seed <= 30; seed++) {
     await using watched = new Watched({ seed });
     const { node } = watched;

@@ -1,4 +1,4 @@
-/** Plugins of the node in separate processes: their discovery, registration and removal. */
+/** Discovers, registers and deregisters the node's plugins, which run in separate processes. */
 export { hostPluginHost, type PluginChannel, type PluginHost, type PluginSocket } from './plugin-host.ts';
 export {
   type Plugin,

@@ -7,28 +7,31 @@ import { GrpcChannel } from '../protocols/grpc/index.ts';
 /** A socket in the plugin directory, with or without a listener. */
 export interface PluginSocket {
   readonly path: string;
-  /** Changes when another socket takes the path. */
+  /** Identifies the socket file: differs when another socket was created at the path. */
   readonly identity: string;
 }
 
 export type PluginChannel = Pick<GrpcChannel, 'client' | 'close'>;
 
-/** Access to plugin sockets of the machine. */
+/** Access to the plugin sockets of the machine. */
 export interface PluginHost {
   /** Creates the directory if it is missing; plugins create their sockets in it. */
   prepare(directory: string): Promise<void>;
   /**
-   * All sockets below the directory, except those with a dot at the start of their name or of a
-   * directory on the path.
+   * Lists all sockets below the directory, except those whose name or whose directory's name starts
+   * with a dot.
    */
   sockets(directory: string): Promise<readonly PluginSocket[]>;
-  /** Calls back when something may have changed below the directory. This is only a hint. */
+  /** Calls back when sockets below the directory may have changed. This is only a hint. */
   watch(directory: string, hint: () => void): Disposable;
-  /** Connects with the first call; the caller closes it. */
+  /** Creates a client of the socket that connects with its first call; the caller closes it. */
   open(socket: string): PluginChannel;
 }
 
-/** Plugins are not nested deeper; the limit protects against cyclic directories. */
+/**
+ * The maximum depth of directories with sockets. Plugins use fewer levels; the limit protects
+ * against cyclic directories.
+ */
 const deepest = 8;
 const directoryMode = 0o750;
 
@@ -44,7 +47,7 @@ export function hostPluginHost(clock: Clock, random: Random): PluginHost {
         watcher.on('error', () => watcher.close());
         return { [Symbol.dispose]: () => watcher.close() };
       } catch {
-        // The directory is polled as well.
+        // A failed watch is ignored, because the directory is also polled.
         return { [Symbol.dispose]: () => {} };
       }
     },

@@ -75,7 +75,7 @@ class World {
   }
 }
 
-describe('the registry of plugins', () => {
+describe('PluginRegistry', () => {
   it('gets the info of a plugin, registers it and notifies it once', async () => {
     await using environment = new World();
     await environment.clock.advance(60_000);
@@ -83,7 +83,7 @@ describe('the registry of plugins', () => {
     assert.deepEqual(environment.registry.names, ['d.example']);
   });
 
-  it('uses the endpoint a plugin returns', async () => {
+  it('uses the service endpoint that a plugin returns in its info', async () => {
     await using environment = new World();
     environment.info.endpoint = '/csi/csi.sock';
     await environment.clock.advance(0);
@@ -102,7 +102,7 @@ describe('the registry of plugins', () => {
     assert.deepEqual(environment.registry.names, []);
   });
 
-  it('deregisters a plugin that is rejected after its registration, notifies it, and retries', async () => {
+  it('deregisters a plugin that its handler rejects after the registration, notifies it, and retries', async () => {
     await using environment = new World();
     await environment.clock.advance(0);
     const plugin = { name: 'd.example', endpoint: at, versions: [] };
@@ -130,7 +130,7 @@ describe('the registry of plugins', () => {
     assert.deepEqual(environment.history.slice(3), [`+d.example ${at}`, 'told yes']);
   });
 
-  it('rejects a plugin of an unhandled type by its name', async () => {
+  it('rejects a plugin whose type has no handler and names the type', async () => {
     await using environment = new World();
     environment.info.type = 'Toaster';
     await environment.clock.advance(0);

@@ -12,19 +12,22 @@ import { GrpcError } from '../protocols/grpc/index.ts';
 import { type PluginInfo, Registration } from './gen/registration.ts';
 import type { PluginChannel, PluginHost, PluginSocket } from './plugin-host.ts';
 
-/** The info that a plugin returns. */
+/** The response of a plugin to GetInfo. */
 export interface Plugin {
   readonly name: string;
-  /** The socket of the plugin's service. */
+  /** The path of the socket with the plugin's service. */
   readonly endpoint: string;
   readonly versions: readonly string[];
 }
 
-/** Handles the plugins of one type. */
+/** Handles plugins of one type. */
 export interface PluginHandler {
-  /** May be called again. A rejection is sent to the plugin, and the registration is retried. */
+  /**
+   * Registers a plugin; may be called again. A thrown error is sent to the plugin, and the
+   * registration is retried.
+   */
   register(plugin: Plugin, signal: AbortSignal): Promise<void>;
-  /** The plugin was removed or replaced. Does nothing for an unknown plugin. */
+  /** Deregisters a plugin that was removed or replaced. Does nothing for an unknown plugin. */
   deregister(plugin: Plugin): void;
 }
 
@@ -32,7 +35,7 @@ export interface PluginRegistryDeps {
   /** The directory of registration sockets. */
   readonly directory: string;
   readonly host: PluginHost;
-  /** Handlers by plugin type. */
+  /** The handlers by plugin type. */
   readonly handlers: ReadonlyMap<string, PluginHandler>;
   readonly clock: Clock;
   readonly random: Random;
@@ -40,19 +43,18 @@ export interface PluginRegistryDeps {
 }
 
 /*
- * found ──> info requested ──> registered ──> notified ──> active
- *    ^ │ failed │ failed │ failed
- *    └── waiting <──┴── notified of the error <────────┘
- *                          ^ rejected later, while active
+ *   found ──> info requested ──> registered ──> notified ──> active
+ *     ^             │ failed          │ failed      │ failed     │ rejected later
+ *     └─ waiting <──┴─ notified of the error <──────┴────────────┘
  *
  * A plugin whose socket is deleted or replaced is deregistered first.
  */
 interface Seen {
   readonly identity: string;
-  /** The info it was registered with. */
+  /** The info with which the plugin was registered. */
   known: { readonly handler: PluginHandler; readonly plugin: Plugin } | undefined;
   work: Promise<void> | undefined;
-  /** Number of failed connections. */
+  /** The number of failed connections to the plugin. */
   deaf: number;
   readonly gone: AbortController;
 }
@@ -63,7 +65,10 @@ const notifyMs = 5_000;
 const registerMs = 130_000;
 const lookEveryMs = 10_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
-/** A restarting plugin leaves its old socket for a moment, so a long back-off would be late. */
+/**
+ * The maximum back-off. It is short because the old socket of a restarting plugin exists only for a
+ * moment.
+ */
 const deafRetryMs = 1_000;
 const mostDeaf = 60;
 
@@ -87,7 +92,7 @@ export class PluginRegistry {
 
   /**
    * Called when a registered plugin turns out to be unusable: it is deregistered and notified, and
-   * retried later.
+   * its registration is retried later.
    */
   refuse({ name, endpoint }: Plugin, why: string): void {
     for (const [path, seen] of this.#seen) {
@@ -118,7 +123,7 @@ export class PluginRegistry {
     } finally {
       for (const { gone } of this.#seen.values()) gone.abort(signal.reason);
       await Promise.allSettled([...this.#seen.values()].map(({ work }) => work));
-      // After a restart all plugins are registered again.
+      // All plugins are deregistered at shutdown and registered again after a restart.
       for (const path of [...this.#seen.keys()]) this.#letGo(path);
     }
   }
@@ -217,7 +222,10 @@ export class PluginRegistry {
     return { handler, plugin: pluginOf(info, path) };
   }
 
-  /** A plugin that cannot be notified does not know its state, so it is deregistered. */
+  /**
+   * A plugin that cannot be notified of its registration does not know about it, so it is
+   * deregistered.
+   */
   async #admit(
     channel: PluginChannel,
     { handler, plugin }: NonNullable<Seen['known']>,
@@ -239,7 +247,7 @@ export class PluginRegistry {
     }
   }
 
-  /** A failed notification is logged only. */
+  /** Notifies the plugin of an error. A failed notification is ignored, because the registration is retried anyway. */
   async #notify(channel: PluginChannel, error: string, signal: AbortSignal): Promise<void> {
     await this.#tell(channel, { pluginRegistered: false, error }, signal).catch(() => {});
   }
@@ -266,7 +274,7 @@ export class PluginRegistry {
     if (isDeaf && seen.deaf <= mostDeaf)
       this.#backoff.restore([[path, { failures: 1, delayMs: deafRetryMs, lastMs: nowMs }]]);
     else this.#backoff.fail(path, { nowMs });
-    // A socket without a listener is logged once, because it may stay for years.
+    // A socket without a listener is logged once, because it may exist for years.
     if (!isDeaf || seen.deaf === 1)
       this.#deps.logger.error('Failed to register plugin, retrying', error, { socket: path });
   }

@@ -2,12 +2,15 @@ import type { PodStatus } from '../kinds/index.ts';
 import { type Clock, type Instant, KubelingError, LinkedController } from '../lib/index.ts';
 import type { Pod } from './pod.ts';
 
-/** Counted from the pod's start on this node; a pod that has not started has no deadline yet. */
+/**
+ * Whether the active deadline of the pod has passed. It is counted from the pod's start on this
+ * node; a pod that has not started has no deadline yet.
+ */
 export function isPastDeadline(pod: Pod, status: PodStatus | undefined, now: Instant): boolean {
   return (msToDeadline(pod, status, now) ?? Number.POSITIVE_INFINITY) <= 0;
 }
 
-/** Undefined for a pod without activeDeadlineSeconds. */
+/** The time until the active deadline of the pod; undefined without activeDeadlineSeconds. */
 function msToDeadline(
   { spec: { activeDeadlineSeconds } }: Pod,
   status: PodStatus | undefined,
@@ -18,8 +21,8 @@ function msToDeadline(
 }
 
 /**
- * Aborts the work at the pod's deadline: a hanging hook must not keep the pod running. Settles when
- * the work has ended, so the work must respect its signal.
+ * Aborts an operation at the pod's deadline: a hanging hook must not keep the pod running. Settles
+ * when the operation has ended, so it must respect its signal.
  */
 export async function beforeDeadline<T>(
   clock: Clock,

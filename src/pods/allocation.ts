@@ -9,13 +9,13 @@ import { hasPodLevelResources, isPositive, readResources } from './resources.ts'
  * allocated by the node, or actuated by the runtime.
  */
 export interface PodAllocation {
-  /** By container name. */
+  /** The resources of containers by name. */
   readonly containers: Readonly<Record<string, ResourceRequirements>>;
-  /** Pod-level resources. */
+  /** The pod-level resources. */
   readonly pod?: ResourceRequirements | undefined;
 }
 
-/** The resources of the spec. */
+/** The resources that the spec requests. */
 export function allocationOf({ spec }: Pod): PodAllocation {
   const all = [...(spec.initContainers ?? []), ...spec.containers];
   return {
@@ -24,7 +24,7 @@ export function allocationOf({ spec }: Pod): PodAllocation {
   };
 }
 
-/** The pod with these resources in its spec; the identical object where nothing differs. */
+/** A copy of the pod with these resources in its spec; the pod itself if they are equal. */
 export function withAllocation(pod: Pod, allocation: PodAllocation): Pod {
   const { spec } = pod;
   const given = (container: Container) => {
@@ -62,7 +62,7 @@ export function sameAllocation(a: PodAllocation, b: PodAllocation): boolean {
   );
 }
 
-/** Whether the amounts are equal, independent of their spelling. */
+/** Whether two amounts of resources are equal, independent of their spelling. */
 export function sameResources(a: ResourceRequirements = {}, b: ResourceRequirements = {}): boolean {
   return (
     a === b ||
@@ -85,13 +85,14 @@ function sameList(a: WrittenList = {}, b: WrittenList = {}): boolean {
 }
 
 /**
- * The effective resources of a container: without its own limit it may use up to the pod's limit.
+ * The effective resources of a container: one without its own limit may use up to the pod-level
+ * limit.
  */
 export function effectiveResources(pod: Pod, { resources = {} }: Container): ResourceRequirements {
   return hasPodLevelResources(pod) ? filled(resources, pod.spec.resources) : resources;
 }
 
-/** The same for all containers of the pod, as they are sent to the runtime. */
+/** The effective resources of all containers of the pod, which are sent to the runtime. */
 export function effectiveAllocation(pod: Pod): PodAllocation {
   const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   const containers = all.map((container) => [container.name, effectiveResources(pod, container)] as const);

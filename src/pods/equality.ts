@@ -1,8 +1,8 @@
 import { annotations, type Pod } from './pod.ts';
 
 /**
- * Whether two JSON values are equal. The order of keys is irrelevant; undefined equals a missing
- * key.
+ * Whether two JSON values are equal. The order of keys is irrelevant; an undefined value equals a
+ * missing key.
  */
 export function sameJson(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
@@ -28,7 +28,10 @@ function comparable(object: Fields, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** Annotations owned by the kubelet: their values from a source are ignored. */
+/**
+ * Annotations that only the kubelet sets: their values in pods from the API server or from
+ * manifests are ignored.
+ */
 const localAnnotations: ReadonlySet<string> = new Set([
   annotations.source,
   annotations.mirror,
@@ -39,7 +42,7 @@ export function isLocalAnnotation(key: string): boolean {
   return localAnnotations.has(key);
 }
 
-/** What has changed in a pod of the same UID, as far as the kubelet acts on it. */
+/** The changes between two versions of a pod to which the kubelet reacts. */
 export type PodChange = 'none' | 'status' | 'desired';
 
 export function changeOf(before: Pod, after: Pod): PodChange {

@@ -2,7 +2,7 @@ interface Named {
   readonly name: string;
 }
 
-/** A shorter list is searched faster than it is indexed. */
+/** Lists with fewer items are searched without an index. */
 const minIndexed = 16;
 const indexes = new WeakMap<readonly Named[], ReadonlyMap<string, readonly Named[]>>();
 
@@ -16,7 +16,7 @@ export function findNamed<T extends Named>(list: readonly T[] | undefined, name:
   return indexed(list).get(name)?.[0];
 }
 
-/** All items of a list with this name, in order. */
+/** All items of the list with this name, in order. */
 export function allNamed<T extends Named>(list: readonly T[], name: string): readonly T[] {
   if (list.length < minIndexed) return list.filter((item) => item.name === name);
   return indexed(list).get(name) ?? [];

@@ -4,8 +4,8 @@ import { actionPort, actionRequest } from './http-action.ts';
 
 const container = { ports: [{ name: 'web', containerPort: 8080 }] };
 
-describe('the request of an HTTP action', () => {
-  it('finds its port by name, number or number as text', () => {
+describe('HTTP actions of probes and hooks', () => {
+  it('finds the port of an HTTP action by name, number or number as text', () => {
     assert.equal(actionPort(80, container), 80);
     assert.equal(actionPort('web', container), 8080);
     assert.equal(actionPort('81', container), 81);
@@ -14,14 +14,14 @@ describe('the request of an HTTP action', () => {
       assert.throws(() => actionPort(port, container), /invalid port number/);
   });
 
-  it('is sent to the pod unless the action names a host', () => {
+  it('sends an HTTP action to the pod unless the action names a host', () => {
     const { scheme, host, port, target } = actionRequest({ port: 'web' }, container, '10.0.0.7', 'me');
     assert.deepEqual([scheme, host, port, target], ['http', '10.0.0.7', 8080, '/']);
     const named = actionRequest({ port: 1, host: 'db', scheme: 'HTTPS', path: 'x?y' }, {}, '10.0.0.7', 'me');
     assert.deepEqual([named.scheme, named.host, named.target], ['https', 'db', '/x?y']);
   });
 
-  it('has the headers of the action, with default User-Agent and Accept', () => {
+  it('sends the headers of an HTTP action, with default User-Agent and Accept', () => {
     const headersOf = (...httpHeaders: readonly { name: string; value: string }[]) =>
       actionRequest({ port: 1, httpHeaders }, {}, 'ip', 'me').headers;
     assert.deepEqual(headersOf(), [

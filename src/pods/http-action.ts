@@ -3,7 +3,7 @@ import { type HttpRequest, KubelingError, requestTarget } from '../lib/index.ts'
 
 type Ports = Pick<Container, 'ports'>;
 
-/** A number, the name of a container port, or a number as text. */
+/** The port of an HTTP action: a number, the name of a container port, or a number as text. */
 export function actionPort(port: number | string, { ports = [] }: Ports): number {
   const named = typeof port === 'string' ? ports.find(({ name }) => name === port)?.containerPort : undefined;
   const number = named ?? (typeof port === 'number' || /^[+-]?\d+$/.test(port) ? Number(port) : undefined);
@@ -12,7 +12,7 @@ export function actionPort(port: number | string, { ports = [] }: Ports): number
   throw new KubelingError('ACTION_PORT', `invalid port number: ${number}`);
 }
 
-/** The request of an HTTP action; `podIp` is used where the action names no host. */
+/** The request of an HTTP action; `podIp` is used if the action names no host. */
 export function actionRequest(
   action: HTTPGetAction,
   container: Ports,

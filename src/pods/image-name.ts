@@ -14,7 +14,8 @@ export type ImageName =
   | { readonly ok: false; readonly why: string };
 
 /**
- * The name as it is sent to the runtime: with the tag latest when it has neither tag nor digest.
+ * The image name as it is sent to the runtime: with the tag latest when it has neither tag nor
+ * digest.
  */
 export function readImageName(text: string): ImageName {
   const [, path, tagText = '', digestText = ''] = whole.exec(text) ?? [];
@@ -35,7 +36,7 @@ function whyNot(text: string): string {
   return `invalid reference format${isUpper ? ': repository name must be lowercase' : ''}`;
 }
 
-/** Runtimes treat such a text as an image ID, so it is not a valid name. */
+/** 64 hexadecimal digits are not a valid image name, because runtimes treat them as an image ID. */
 function invalidReason(text: string, path: string): string | undefined {
   if (/^[a-f0-9]{64}$/.test(text))
     return `invalid repository name (${text}), cannot specify 64-byte hexadecimal strings`;
@@ -43,14 +44,14 @@ function invalidReason(text: string, path: string): string | undefined {
   return `repository name must not be more than ${longestName} characters`;
 }
 
-/** The name without tag and digest, as written. */
+/** The image name without tag and digest, otherwise as written. */
 export function bareImageName(text: string): string {
   return whole.exec(text)?.[1] ?? text;
 }
 
 export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';
 
-/** The default pull policy: Always for the tag latest, else IfNotPresent. */
+/** The default pull policy of an image: Always for the tag latest, else IfNotPresent. */
 export function pullPolicyOf(policy: string | undefined, image: string): PullPolicy {
   if (policy === 'Always' || policy === 'IfNotPresent' || policy === 'Never') return policy;
   const parsed = readImageName(image);

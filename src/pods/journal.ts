@@ -12,37 +12,38 @@ export type PodStage =
   | 'ready'
   | 'termination'
   | 'removed'
-  /** The pod's sync is stuck. */
+  /** The stage of a pod whose sync is stuck. */
   | 'worker';
 
 export interface PodStep {
   readonly stage: PodStage;
   readonly outcome: 'done' | 'failed' | 'waiting';
-  /** One line a user can act on. */
+  /** The step as one line of text on which a user can act. */
   readonly message: string;
   readonly container?: string | undefined;
   /** The duration of the step. */
   readonly ms?: number | undefined;
   /**
-   * For progress messages: consecutive steps about the same subject are replaced by the last one.
+   * The subject of progress messages: consecutive steps about the same subject are replaced by the
+   * last one.
    */
   readonly keep?: 'last' | undefined;
 }
 
 export interface PodEvent {
   readonly type: 'Normal' | 'Warning';
-  /** Part of the API: exactly as in the Go kubelet. */
+  /** The reason of the event. Part of the API: the same text as in the Go kubelet. */
   readonly reason: string;
   readonly message: string;
-  /** The field path of the subject, such as spec.containers{web}. */
+  /** The field path of the event's object, such as spec.containers{web}. */
   readonly fieldPath?: string | undefined;
-  /** For programs that read the event. */
+  /** Annotations for programs that read the event. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
  * Receives everything that happens to a pod: events for users of the API, and steps of the pod's
- * history. Never blocks, never throws, bounded.
+ * history. Never blocks, never throws, limited in memory.
  */
 export interface PodJournal {
   event(pod: Pod, event: PodEvent): void;

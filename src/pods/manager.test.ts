@@ -33,7 +33,7 @@ test('finds a pod by UID, full name and name until it is removed', () => {
   assert.equal(manager.getPodByName('default', 'web'), undefined);
 });
 
-test('replaces a pod when it is updated', () => {
+test('replaces a stored pod when it is updated', () => {
   const manager = new PodManager();
   manager.addPod(pod('1'));
   const newer = { ...pod('1'), status: { phase: 'Running' } };
@@ -41,7 +41,7 @@ test('replaces a pod when it is updated', () => {
   assert.deepEqual(manager.getPods(), [newer]);
 });
 
-test('translates UIDs both ways, whichever of mirror and static pod is added first', () => {
+test('translates UIDs in both directions, whichever of mirror and static pod is added first', () => {
   for (const order of [
     ['static', 'mirror'],
     ['mirror', 'static'],
@@ -62,7 +62,7 @@ test('translates UIDs both ways, whichever of mirror and static pod is added fir
   }
 });
 
-test('neither lists a mirror pod among pods nor finds it by UID', () => {
+test('neither lists a mirror pod nor finds it by UID', () => {
   const manager = new PodManager();
   const mirror = pod('m', 'web', 'mirror');
   manager.addPod(mirror);
@@ -75,7 +75,7 @@ test('neither lists a mirror pod among pods nor finds it by UID', () => {
   });
 });
 
-test('keeps the translation when the static pod is removed, and drops it with the mirror pod', () => {
+test('keeps the UID translation when the static pod is removed, and drops it with the mirror pod', () => {
   const manager = new PodManager();
   const [own, mirror] = [pod('s', 'web', 'file'), pod('m', 'web', 'mirror')];
   manager.addPod(own);
@@ -87,14 +87,14 @@ test('keeps the translation when the static pod is removed, and drops it with th
   assert.equal(manager.translatePodUid(podUid('m')), 'm');
 });
 
-test('translates a static pod without a mirror to the empty UID, and a regular pod to none', () => {
+test('translates the UID of a static pod without a mirror to the empty UID, and a regular pod to none', () => {
   const manager = new PodManager();
   manager.addPod(pod('s', 'web', 'file'));
   manager.addPod(pod('r', 'db'));
   assert.deepEqual([...manager.getUidTranslations().podToMirror], [['s', '']]);
 });
 
-test('tracks API pods of the same name by UID, and maps the name to the newest', () => {
+test('finds API pods of the same name by UID, and the newest one by name', () => {
   const manager = new PodManager();
   const [old, fresh] = [pod('1'), pod('2')];
   manager.addPod(old);
@@ -105,7 +105,7 @@ test('tracks API pods of the same name by UID, and maps the name to the newest',
   assert.deepEqual(manager.getPods(), [fresh]);
 });
 
-test('maps the full name back when the newer of two static pods is removed', () => {
+test('finds the older of two static pods by full name again when the newer one is removed', () => {
   const manager = new PodManager();
   const [first, second] = [pod('1', 'web', 'file'), pod('2', 'web', 'file')];
   manager.addPod(first);
@@ -114,13 +114,13 @@ test('maps the full name back when the newer of two static pods is removed', () 
   assert.equal(manager.getPodByName('default', 'web'), first);
 });
 
-test('matches a mirror pod by name and hash', () => {
+test('compares a mirror pod with its static pod by name and hash', () => {
   assert.ok(isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'web', 'file', 'h1')));
   assert.ok(!isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'web', 'file', 'h2')));
   assert.ok(!isMirrorPodOf(pod('m', 'web', 'mirror', 'h1'), pod('s', 'db', 'file', 'h1')));
 });
 
-test('keeps its indexes consistent after any sequence of changes', () => {
+test('keeps the indexes of pods consistent after any sequence of changes', () => {
   const step = fc.record({
     act: fc.constantFrom('add', 'remove'),
     uid: fc.constantFrom('1', '2', '3', '4'),
@@ -131,7 +131,7 @@ test('keeps its indexes consistent after any sequence of changes', () => {
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const manager = new PodManager();
       const model = new Map<PodUid, Pod>();
-      // A UID always has the same name and kind.
+      // In this test a UID always has the same name and kind.
       const created = new Map<string, Pod>();
       for (const { act, uid, name, sort } of steps) {
         const one = created.get(uid) ?? pod(uid, name, sort);
@@ -173,7 +173,7 @@ test('finds the mirror pod of exactly this version of a static pod, also after t
   assert.equal(manager.getApiPod(podUid('two')), undefined);
 });
 
-test('compares JSON values independent of key order, with undefined as missing', () => {
+test('compares JSON values independent of key order, with undefined equal to a missing key', () => {
   assert.ok(sameJson({ a: 1, b: [{ c: null }] }, { b: [{ c: null }], a: 1, d: undefined }));
   assert.ok(!sameJson({ a: 1 }, { a: 1, b: 2 }));
   assert.ok(!sameJson({ a: 1, b: 2 }, { a: 1 }));
@@ -182,7 +182,7 @@ test('compares JSON values independent of key order, with undefined as missing',
   assert.ok(!sameJson(null, {}));
 });
 
-test('reports only changes the kubelet acts on', () => {
+test('reports only changes of a pod to which the kubelet reacts', () => {
   const before = pod('1');
   const withMeta = (meta: object): Pod => ({ ...before, metadata: { ...before.metadata, ...meta } });
   assert.equal(changeOf(before, { ...before }), 'none');

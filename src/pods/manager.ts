@@ -9,42 +9,46 @@ import {
   podUid,
 } from './pod.ts';
 
-/** A pod with its mirror pod, and which of the two was requested. */
+/** A static pod and its mirror pod, and which of the two was requested. */
 export interface PodWithMirror {
-  /** Undefined for a mirror pod whose static pod was removed. */
+  /** The static pod; undefined for a mirror pod whose static pod was removed. */
   readonly pod: Pod | undefined;
   readonly mirrorPod: Pod | undefined;
-  /** Which of them was requested. */
+  /** Whether the static pod or the mirror pod was requested. */
   readonly asked: 'pod' | 'mirror';
 }
 
 export interface PodsAndMirrors {
   readonly pods: readonly Pod[];
   readonly mirrorPods: readonly Pod[];
-  /** Full names of orphaned mirror pods. */
+  /** The full names of mirror pods whose static pod was removed. */
   readonly orphanedMirrors: readonly PodFullName[];
 }
 
 export interface UidTranslations {
-  /** Contains every static pod; one without a mirror pod has the empty UID. */
+  /** The UID of the mirror pod of every static pod; empty for one without a mirror pod. */
   readonly podToMirror: ReadonlyMap<PodUid, PodUid>;
   readonly mirrorToPod: ReadonlyMap<PodUid, PodUid>;
 }
 
 /**
- * The desired pods of the node. Regular and static pods are pods; mirror pods are stored separately
- * and found by the full name they share with their static pod. Lists are in insertion order, and
- * returned pods must not be changed.
+ * The desired pods of the node. Lists of pods contain regular and static pods; mirror pods are
+ * stored separately and found by the full name they share with their static pod. Lists are in
+ * insertion order, and returned pods must not be changed.
  */
 export class PodManager {
   readonly #pods = new Map<PodUid, Pod>();
   readonly #mirrors = new Map<PodUid, Pod>();
-  /** Of several pods with the same name the newest, which users mean by the name. */
+  /**
+   * The pods by name; the newest of several pods with the same name, which is the one that users
+   * mean.
+   */
   readonly #podByName = new Map<PodFullName, Pod>();
   readonly #mirrorByName = new Map<PodFullName, Pod>();
   /**
-   * From mirror pod to static pod. An entry outlives the static pod, whose last statuses must still
-   * reach the mirror pod, and is removed with the mirror pod.
+   * The UID of the static pod by that of its mirror pod. The entry is kept after the static pod was
+   * removed, because its last status is still written to the mirror pod, and is removed with the
+   * mirror pod.
    */
   readonly #translations = new Map<PodUid, PodUid>();
 
@@ -52,7 +56,7 @@ export class PodManager {
     this.updatePod(pod);
   }
 
-  /** Adding and updating are the same: the pod of that UID is replaced. */
+  /** Adds or updates a pod: replaces the stored pod with that UID. */
   updatePod(pod: Pod): void {
     const name = fullNameOf(pod);
     if (isMirrorPod(pod)) {
@@ -65,7 +69,7 @@ export class PodManager {
     this.#translate(name);
   }
 
-  /** Does nothing for an unknown pod. */
+  /** Removes a pod; does nothing for an unknown one. */
   removePod(pod: Pod): void {
     const { uid } = pod.metadata;
     if (isMirrorPod(pod)) {
@@ -89,15 +93,15 @@ export class PodManager {
     };
   }
 
-  /** Does not find mirror pods: translate UIDs of users first. */
+  /** Finds a pod by UID. Mirror pods are not found: translate UIDs of users first. */
   getPodByUid(uid: PodUid): Pod | undefined {
     return this.#pods.get(uid);
   }
 
   /**
    * The API object of the pod: the pod itself, or the mirror pod of a static pod. A mirror pod may
-   * outlive its static pod and show its last statuses; one of another version of the static pod is
-   * not returned.
+   * exist longer than its static pod and show its last status; a mirror pod of another version of
+   * the static pod is not returned.
    */
   getApiPod(uid: PodUid): Pod | undefined {
     const pod = this.#pods.get(uid);
@@ -126,7 +130,7 @@ export class PodManager {
     return this.#mirrorByName.get(fullNameOf(pod));
   }
 
-  /** The desired static pod of the name, and the existing mirror pod. */
+  /** The desired static pod with the name, and the existing mirror pod. */
   getStaticPair(name: PodFullName): { readonly pod: Pod | undefined; readonly mirror: Pod | undefined } {
     const pod = this.#podByName.get(name);
     const isStatic = pod !== undefined && isStaticPod(pod);
@@ -155,7 +159,7 @@ export class PodManager {
     return { podToMirror, mirrorToPod: new Map(this.#translations) };
   }
 
-  /** Completes a pair, whichever half is added second. */
+  /** Links a static pod and its mirror pod, whichever is added second. */
   #translate(name: PodFullName): void {
     const pod = this.#podByName.get(name);
     const mirror = this.#mirrorByName.get(name);
@@ -174,7 +178,10 @@ export function isMirrorPodOf(mirror: Pod, pod: Pod): boolean {
   );
 }
 
-/** Maps the name to the newest remaining pod: two pods of one name may overlap for a while. */
+/**
+ * Maps the name to the newest remaining pod: two pods with the same name may exist at the same
+ * time.
+ */
 function removeName(byUid: Map<PodUid, Pod>, byName: Map<PodFullName, Pod>, pod: Pod): void {
   const name = fullNameOf(pod);
   byUid.delete(pod.metadata.uid);

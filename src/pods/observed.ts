@@ -8,11 +8,11 @@ export interface ObservedPod {
   readonly uid: PodUid;
   readonly name: string;
   readonly namespace: string;
-  /** Of the newest ready sandbox; empty on the host network. */
+  /** The IP addresses of the newest ready sandbox; empty on the host network. */
   readonly ips: readonly string[];
-  /** Newest first: by attempt, then creation time, then ID. */
+  /** The sandboxes, newest first: by attempt, then creation time, then ID. */
   readonly sandboxes: readonly ObservedSandbox[];
-  /** Newest first: all instances of init, regular and ephemeral containers. */
+  /** The instances of all init, regular and ephemeral containers, newest first. */
   readonly containers: readonly ObservedContainer[];
 }
 
@@ -22,9 +22,11 @@ export interface ObservedSandbox {
   readonly state: 'ready' | 'not-ready';
   readonly createdAtNs: bigint;
   readonly network: 'pod' | 'node';
-  /** Empty for none, and when the runtime reports no valid address. */
+  /**
+   * The IP addresses of the sandbox; empty for none, and when the runtime reports no valid address.
+   */
   readonly ips: readonly string[];
-  /** The runtime reports a network without an address, so the pod is unreachable. */
+  /** Whether the runtime reports a network without an address, so that the pod is unreachable. */
   readonly unaddressed?: boolean | undefined;
   readonly runtimeHandler: string;
 }
@@ -37,15 +39,15 @@ export function mayRun({ state }: { readonly state: ObservedContainerState }): b
 }
 
 export interface ObservedContainer {
-  /** The runtime's ID without the scheme. */
+  /** The container ID of the runtime without the scheme. */
   readonly id: string;
-  /** The scheme of the ID in statuses, such as containerd. */
+  /** The scheme of the container ID in statuses, such as containerd. */
   readonly runtimeName: string;
   readonly name: string;
   readonly sandboxId: string;
   readonly state: ObservedContainerState;
   readonly createdAtNs: bigint;
-  /** Zero before the event. */
+  /** The time at which the container was started; zero before that. */
   readonly startedAtNs: bigint;
   readonly finishedAtNs: bigint;
   readonly exitCode: number;
@@ -53,17 +55,17 @@ export interface ObservedContainer {
   readonly message: string;
   /** The image in the pod spec. */
   readonly image: string;
-  /** The digest of the running image. */
+  /** The digest of the image that the container runs. */
   readonly imageRef: string;
   /**
-   * Hash of the spec it was created from; see the spec hash. Empty when the annotation is missing.
+   * The hash of the container spec from which it was created; empty when the annotation is missing.
    */
   readonly hash: string;
   readonly restartCount: number;
   readonly logPath: string;
   readonly annotations: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
-  /** Its current resources, as far as the runtime reports them. */
+  /** The current resources of the container, as far as the runtime reports them. */
   readonly resources: ObservedResources | undefined;
   readonly user: ObservedUser | undefined;
 }
@@ -81,7 +83,7 @@ export interface ObservedUser {
   readonly supplementalGroups: readonly number[];
 }
 
-/** A pod from a list call: cheap, without details. */
+/** A pod from a list call of the runtime, without the details that need further calls. */
 export interface RuntimePod {
   readonly uid: PodUid;
   readonly name: string;
@@ -92,7 +94,7 @@ export interface RuntimePod {
 
 export interface RuntimeItem {
   readonly id: string;
-  /** A ready sandbox counts as running, any other as exited. */
+  /** The container state of a sandbox: a ready sandbox counts as running, any other as exited. */
   readonly state: ObservedContainerState;
   readonly createdAtNs: bigint;
 }

@@ -11,7 +11,7 @@ import { findNamed } from './find-named.ts';
 import type { ObservedContainer, ObservedPod } from './observed.ts';
 
 export type PodUid = string & { readonly __brand: 'PodUid' };
-/** `<name>_<namespace>`, shared by a static pod and its mirror pod. */
+/** The full name `<name>_<namespace>`, shared by a static pod and its mirror pod. */
 export type PodFullName = string & { readonly __brand: 'PodFullName' };
 
 export interface PodMeta extends ObjectMeta {
@@ -20,14 +20,17 @@ export interface PodMeta extends ObjectMeta {
   readonly uid: PodUid;
 }
 
-/** A pod from a source: named, defaulted and valid. Immutable; copy it to change it. */
+/**
+ * A pod from the API server or a manifest: with a name, defaults, and a valid spec. Immutable; copy
+ * it to change it.
+ */
 export interface Pod extends WrittenPod {
   readonly metadata: PodMeta;
   readonly spec: PodSpec;
   readonly status: PodStatus;
 }
 
-/** The source of a pod. */
+/** The source of a pod: a manifest file, a manifest URL or the API server. */
 export type PodSource = 'file' | 'http' | 'api';
 
 export const annotations = {
@@ -52,7 +55,7 @@ export function fullNameOf(pod: Pod): PodFullName {
   return `${pod.metadata.name}_${pod.metadata.namespace}` as PodFullName;
 }
 
-/** For logs and messages: `name_namespace(uid)`. */
+/** A pod in logs and messages: `name_namespace(uid)`. */
 export function describePod({ metadata: { name, namespace, uid } }: Pod): string {
   return `${name}_${namespace}(${uid})`;
 }
@@ -61,12 +64,12 @@ export function sourceOf(pod: Pod): string | undefined {
   return pod.metadata.annotations?.[annotations.source];
 }
 
-/** A mirror pod represents a static pod in the API; it never runs. */
+/** Whether the pod is a mirror pod, which represents a static pod in the API and never runs. */
 export function isMirrorPod(pod: Pod): boolean {
   return pod.metadata.annotations?.[annotations.mirror] !== undefined;
 }
 
-/** A pod that does not come from the API. */
+/** Whether the pod comes from a manifest and not from the API server. */
 export function isStaticPod(pod: Pod): boolean {
   const source = sourceOf(pod);
   return source !== undefined && source !== 'api';
@@ -74,7 +77,7 @@ export function isStaticPod(pod: Pod): boolean {
 
 const systemCritical = 2_000_000_000;
 
-/** Critical pods may preempt others and are never evicted. */
+/** Whether the pod is critical: critical pods may preempt others and are never evicted. */
 export function isCriticalPod(pod: Pod): boolean {
   return isStaticPod(pod) || isMirrorPod(pod) || (pod.spec.priority ?? 0) >= systemCritical;
 }
@@ -84,7 +87,7 @@ export function isTerminalPhase(phase: string | undefined): boolean {
 }
 
 /**
- * The claim of a volume: the named one, or the one of an ephemeral volume; undefined for other
+ * The name of a volume's claim: the given one, or that of an ephemeral volume; undefined for other
  * volumes.
  */
 export function claimNameOf({ metadata }: Pod, volume: Volume): string | undefined {
@@ -93,7 +96,7 @@ export function claimNameOf({ metadata }: Pod, volume: Volume): string | undefin
   return ephemeral === undefined ? undefined : `${metadata.name}-${name}`;
 }
 
-/** A sidecar. Call it for init containers only. */
+/** Whether an init container is a sidecar. */
 export function isSidecar(initContainer: Container): boolean {
   return initContainer.restartPolicy === 'Always';
 }
@@ -106,14 +109,14 @@ export function ephemeralContainersOf(pod: Pod): readonly EphemeralContainer[] {
   return pod.spec.ephemeralContainers ?? [];
 }
 
-/** The newest instance, which "the status of a container" refers to. */
+/** The newest instance of a container, to which "the status of a container" refers. */
 export function newestInstance(observed: ObservedPod, name: string): ObservedContainer | undefined {
   return findNamed(observed.containers, name);
 }
 
 /**
- * The field path of events about the container, such as spec.containers{web}; undefined when the
- * spec lacks it.
+ * The field path for events about the container, such as spec.containers{web}; undefined when the
+ * pod spec does not contain it.
  */
 export function containerFieldPath(pod: Pod, name: string): string | undefined {
   const named = (container: Container) => container.name === name;

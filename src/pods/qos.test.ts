@@ -73,10 +73,11 @@ const classes: readonly [string, Partial<PodSpec>, QosClass][] = [
   ],
 ];
 for (const [what, spec, expected] of classes) {
-  test(`a pod is ${expected} when ${what}`, () => assert.equal(qosClass(aPod({ spec })), expected));
+  test(`the QoS class of a pod is ${expected} when ${what}`, () =>
+    assert.equal(qosClass(aPod({ spec })), expected));
 }
 
-test('keeps the published QoS class', () => {
+test('keeps the published QoS class of a pod', () => {
   assert.equal(qosClass(aPod({ status: { qosClass: 'Guaranteed' } })), 'Guaranteed');
 });
 
@@ -126,20 +127,20 @@ const sums: readonly [string, Partial<PodSpec>, requests: object, limits: object
   ],
 ];
 for (const [what, spec, requests, limits] of sums) {
-  test(`resource sums: ${what}`, () => {
+  test(`sums the resources of a pod: ${what}`, () => {
     const pod = aPod({ spec });
     assert.deepEqual(written(podRequests(pod)), requests);
     assert.deepEqual(written(podLimits(pod)), limits);
   });
 }
 
-test('leaves out the overhead on request', () => {
+test('omits the overhead from the sum of resources on request', () => {
   const pod = aPod({ spec: { containers: [c(both('1', '1Gi'))], overhead: { cpu: '1' } } });
   assert.deepEqual(written(podRequests(pod, { overhead: 'excluded' })), { cpu: '1', memory: '1Gi' });
   assert.deepEqual(written(podLimits(pod, { overhead: 'excluded' })), { cpu: '1', memory: '1Gi' });
 });
 
-test('a sum is never less than any of its parts', () => {
+test("the sum of a pod's resources is never less than any of its parts", () => {
   const container = fc
     .record({ cpu: fc.nat(5000), restartPolicy: fc.constantFrom(undefined, 'Always') })
     .map(({ cpu, restartPolicy }) => c({ requests: { cpu: `${cpu}m` } }, { restartPolicy }));
@@ -166,7 +167,7 @@ const shares: readonly [bigint, bigint][] = [
   [1_000_000n, 262_144n],
 ];
 for (const [milli, expected] of shares) {
-  test(`${milli}m of CPU is a weight of ${expected}`, () => assert.equal(cpuShares(milli), expected));
+  test(`${milli}m of CPU is a cgroup weight of ${expected}`, () => assert.equal(cpuShares(milli), expected));
 }
 
 const quotas: readonly [bigint, bigint, bigint][] = [
@@ -183,7 +184,7 @@ for (const [milli, period, expected] of quotas) {
     assert.equal(cpuQuotaUs(milli, period), expected));
 }
 
-test('converts a weight back to CPU', () => {
+test('converts a cgroup weight back to CPU', () => {
   fc.assert(
     fc.property(fc.integer({ min: 2, max: 256_000 }), (milli) => {
       assert.equal(sharesToMilliCpu(Number(cpuShares(BigInt(milli)))), milli);
@@ -191,7 +192,7 @@ test('converts a weight back to CPU', () => {
   );
 });
 
-test('converts a quota back to the limit', () => {
+test('converts a CPU quota back to the limit', () => {
   assert.equal(quotaUsToMilliCpu(30_000, 100_000), 300);
   assert.equal(quotaUsToMilliCpu(-1, 100_000), 0);
 });

@@ -6,21 +6,28 @@ import { addResources, isPositive, podLimits, type ResourceList, readResources }
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 
-/** Only CPU and memory decide the class. */
+/** Only CPU and memory determine the QoS class. */
 const decisive = ['cpu', 'memory'] as const;
 
-/** The published class is immutable during the life of a pod. */
+/**
+ * The QoS class of the pod: the published one, which is immutable during the life of a pod, else
+ * the computed one.
+ */
 export function qosClass(pod: Pod): QosClass {
   const published = pod.status.qosClass;
   if (published === 'Guaranteed' || published === 'Burstable' || published === 'BestEffort') return published;
   return computeQosClass(pod);
 }
 
-/** Cached, because specs are immutable and every admission evaluates all pods of the node. */
+/**
+ * The computed QoS classes are cached, because specs are immutable and every admission evaluates
+ * all pods of the node.
+ */
 const judgedSpecs = new WeakMap<Pod['spec'], QosClass>();
 
 /**
- * Computed from the spec alone. Ephemeral containers do not count, because they have no resources.
+ * The QoS class computed from the spec alone. Ephemeral containers do not count, because they have
+ * no resources.
  */
 export function computeQosClass(pod: Pod): QosClass {
   const known = judgedSpecs.get(pod.spec);
@@ -60,21 +67,24 @@ function isSame(a: ResourceList, b: ResourceList): boolean {
   });
 }
 
-/** The limits of the pod's cgroup for CPU and memory; other limits are those of the spec. */
+/**
+ * The CPU and memory limits of the pod's cgroup; limits of other resources are those of the spec.
+ */
 export function heldLimits(pod: Pod): ResourceList {
   const isKept = (name: string) => (name === 'cpu' || name === 'memory' ? isHeldTo(pod, name) : true);
   return new Map([...podLimits(pod)].filter(([name]) => isKept(name)));
 }
 
-/** Whether the pod's cgroup has a limit: only if every container is limited. */
+/** Whether the pod's cgroup has a limit for the resource: only if every container has one. */
 export function isHeldTo(pod: Pod, resource: 'cpu' | 'memory'): boolean {
   const quality = qosClass(pod);
   return quality === 'Guaranteed' || (quality === 'Burstable' && limitsAll(pod, resource));
 }
 
 /**
- * Whether every container has a limit, or the pod itself. An init container after a limited sidecar
- * counts as limited, because the Go kubelet adds those sidecars to it.
+ * Whether every container has a limit, or the pod itself does. An init container after a sidecar
+ * with a limit counts as limited, because the Go kubelet adds the sidecars before it to its
+ * resources.
  */
 function limitsAll(pod: Pod, resource: 'cpu' | 'memory'): boolean {
   const isSet = (resources: ResourceRequirements | undefined) =>

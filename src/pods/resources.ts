@@ -14,28 +14,31 @@ import { initContainersOf, isSidecar } from './pod.ts';
 /** Amounts by resource name. A missing name is not the same as zero. */
 export type ResourceList = ReadonlyMap<string, Quantity>;
 
-/** Requests or limits. */
+/** Whether requests or limits are summed. */
 export type ResourceSide = 'requests' | 'limits';
 
 export interface PodSumOptions {
-  /** Overhead of the pod's runtime class; included by default. */
+  /** Whether the overhead of the pod's runtime class is included; yes by default. */
   readonly overhead?: 'included' | 'excluded';
 }
 
 type WrittenList = Readonly<Record<string, string>> | undefined;
 
-/** Throws QUANTITY_INVALID for an amount that no source accepts. */
+/**
+ * The amounts of a resource list. Throws QUANTITY_INVALID for an amount that validation would have
+ * rejected.
+ */
 export function readResources(written: WrittenList): ResourceList {
   return new Map(Object.entries(written ?? {}).map(([name, text]) => [name, parseQuantity(text)]));
 }
 
-/** What the scheduler reserves for the pod. */
+/** The requests that the scheduler reserves for the pod. */
 export function podRequests(pod: Pod, { overhead = 'included' }: PodSumOptions = {}): ResourceList {
   const sum = withPodLevel(containerSum(pod, 'requests'), pod.spec.resources, 'requests');
   return overhead === 'excluded' ? sum : add(sum, readResources(pod.spec.overhead));
 }
 
-/** Overhead is added only to existing limits. */
+/** Adds the overhead to a limit only where there is one. */
 export function podLimits(pod: Pod, { overhead = 'included' }: PodSumOptions = {}): ResourceList {
   const sum = withPodLevel(containerSum(pod, 'limits'), pod.spec.resources, 'limits');
   if (overhead === 'excluded') return sum;
@@ -44,8 +47,8 @@ export function podLimits(pod: Pod, { overhead = 'included' }: PodSumOptions = {
 }
 
 /**
- * The maximum of the containers: regular ones and sidecars together, or an init container with the
- * sidecars started before it, whichever is more per resource.
+ * The resources of all containers: regular ones and sidecars together, or an init container with
+ * the sidecars started before it, whichever is more for each resource.
  */
 export function containerSum(pod: Pod, side: ResourceSide): ResourceList {
   const own = (container: Container) => readResources(container.resources?.[side]);
@@ -55,7 +58,8 @@ export function containerSum(pod: Pod, side: ResourceSide): ResourceList {
   const peak = new Map<string, Quantity>();
   for (const container of initContainersOf(pod)) {
     const list = own(container);
-    // Amounts of sidecars only grow, so the amounts of this container decide which peaks rise.
+    // The sum of sidecars only grows, so a peak is recomputed only for the resources of the current
+    // container.
     for (const [name, amount] of list) raise(peak, name, plus(sidecars.get(name), amount));
     if (!isSidecar(container)) continue;
     addTo(running, list);
@@ -65,7 +69,7 @@ export function containerSum(pod: Pod, side: ResourceSide): ResourceList {
   return running;
 }
 
-/** Pod-level amounts take precedence over the sum of the containers. */
+/** Replaces the sums of the containers by the pod-level amounts. */
 function withPodLevel(
   sum: ResourceList,
   resources: ResourceRequirements | undefined,
@@ -75,7 +79,7 @@ function withPodLevel(
   return new Map([...sum, ...own]);
 }
 
-/** The resources that can be set at pod level. */
+/** The resources that can be set at the pod level. */
 export function isPodLevelResource(name: string): boolean {
   return name === 'cpu' || name === 'memory' || isHugePages(name);
 }
@@ -101,7 +105,7 @@ function add(a: ResourceList, b: ResourceList): ResourceList {
   return addResources(a, b);
 }
 
-/** In place: the containers of a pod may name thousands of resources. */
+/** Adds the amounts in place, because the containers of a pod may name thousands of resources. */
 function addTo(total: Map<string, Quantity>, list: ResourceList): void {
   for (const [name, amount] of list) total.set(name, plus(total.get(name), amount));
 }
@@ -119,49 +123,55 @@ export function isPositive(amount: Quantity | undefined): amount is Quantity {
   return amount !== undefined && amount.nanos > 0n;
 }
 
-/** Thousandths of a core; 0 when not set. */
+/** A CPU amount in thousandths of a core; 0 when not set. */
 export function milliCpuOf(list: ResourceList): bigint {
   const amount = list.get('cpu');
   return amount === undefined ? 0n : quantityMilliValue(amount);
 }
 
-/** Bytes; 0 when not set. */
+/** A memory amount in bytes; 0 when not set. */
 export function memoryOf(list: ResourceList): bigint {
   const amount = list.get('memory');
   return amount === undefined ? 0n : quantityValue(amount);
 }
 
-/** Conversion between CPU amounts and cgroup values. Cores are counted in thousandths. */
+/** Converts CPU amounts, in thousandths of a core, to cgroup values and back. */
 
 const fewestShares = 2n;
 const mostShares = 262_144n;
 const shortestQuotaUs = 1_000n;
 
-/** The cgroup weight: 1024 per core. */
+/** The cgroup weight of a CPU amount in CPU shares: 1024 per core. */
 export function cpuShares(milliCpu: bigint): bigint {
   const shares = (milliCpu * 1024n) / 1000n;
   if (shares < fewestShares) return fewestShares;
   return shares > mostShares ? mostShares : shares;
 }
 
-/** Microseconds per period; 0 for no limit. */
+/** The CFS quota of an amount in microseconds per period; 0 for no limit. */
 export function cpuQuotaUs(milliCpu: bigint, periodUs: bigint): bigint {
   if (milliCpu === 0n) return 0n;
   const quota = (milliCpu * periodUs) / 1000n;
   return quota < shortestQuotaUs ? shortestQuotaUs : quota;
 }
 
-/** The CPU of a weight; at most a thousandth less than it was computed from. */
+/**
+ * The CPU amount of a cgroup weight; at most a thousandth of a core less than the amount from which
+ * the weight was computed.
+ */
 export function sharesToMilliCpu(shares: number): number {
   return shares < fewestShares ? 0 : Math.ceil((shares * 1000) / 1024);
 }
 
-/** Zero for no limit, which is -1 in the file. */
+/** The CPU limit of a quota; zero for no limit, which is -1 in the cgroup file. */
 export function quotaUsToMilliCpu(quotaUs: number, periodUs: number): number {
   return quotaUs === -1 ? 0 : Math.floor((quotaUs * 1000) / periodUs);
 }
 
-/** Bytes by page size as in cgroup file names; only sizes in the list. */
+/**
+ * The amounts of huge pages in bytes, by page size as in cgroup file names; only for the given
+ * sizes.
+ */
 export function hugePageAmounts(list: ResourceList): ReadonlyMap<string, bigint> {
   return new Map(
     [...list].flatMap(([name, amount]): [string, bigint][] => {
@@ -173,7 +183,7 @@ export function hugePageAmounts(list: ResourceList): ReadonlyMap<string, bigint>
 
 const units = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'] as const;
 
-/** As in cgroup file names: 2097152 is 2MB. */
+/** A page size as in cgroup file names: 2097152 is 2MB. */
 export function hugePageSizeName(bytes: bigint): string {
   let [size, unit] = [bytes, 0];
   while (size > 0n && size % 1024n === 0n && unit < units.length - 1) {
@@ -183,7 +193,7 @@ export function hugePageSizeName(bytes: bigint): string {
   return `${size}${units[unit]}`;
 }
 
-/** cgroup files use 2MB where the API uses hugepages-2Mi. */
+/** Converts the resource name hugepages-2Mi to 2MB, the spelling of cgroup files. */
 export function hugePageResource(size: string): string {
   return `hugepages-${size.replace(/B$/, '').replace(/[KMGTP]$/, '$&i')}`;
 }

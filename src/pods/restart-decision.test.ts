@@ -55,19 +55,19 @@ const ruled: readonly [string, readonly ContainerRestartRule[], number, boolean]
   ['a rule without codes matches nothing', [{ action: 'Restart' }], 1, false],
 ];
 for (const [what, restartPolicyRules, exitCode, expected] of ruled) {
-  test(`restart rules: ${what}`, () => {
+  test(`applies container restart rules: ${what}`, () => {
     const pod = aPod({ spec: { restartPolicy: 'Always' } });
     const container = { ...main, restartPolicy: 'Never', restartPolicyRules };
     assert.equal(restartsAfterExit(pod, container, exitCode), expected);
   });
 }
 
-test('ignores the rules of a container without its own policy', () => {
+test('ignores the restart rules of a container without its own restart policy', () => {
   const container = { ...main, restartPolicyRules: [rule('In', [1])] };
   assert.equal(restartsAfterExit(aPod({ spec: { restartPolicy: 'Never' } }), container, 1), false);
 });
 
-test('starts a container without an instance, with a created one, or with an unknown one', () => {
+test('starts a container that has no instance, one in state created, or one in an unknown state', () => {
   const pod = aPod({ spec: { restartPolicy: 'Never' } });
   assert.equal(shouldContainerStart(pod, main, undefined), true);
   assert.equal(shouldContainerStart(pod, main, anInstance(main, { state: 'created' })), true);
@@ -75,18 +75,18 @@ test('starts a container without an instance, with a created one, or with an unk
   assert.equal(shouldContainerStart(pod, main, anInstance(main)), false);
 });
 
-test('starts nothing in a pod that is being deleted', () => {
+test('starts no container in a pod that is being deleted', () => {
   const pod = aPod({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
   assert.equal(shouldContainerStart(pod, main, undefined), false);
   assert.equal(shouldContainerStart(pod, main, anInstance(main, { state: 'exited', exitCode: 1 })), false);
 });
 
-test('ignores an unknown policy', () => {
+test('ignores an unknown restart policy', () => {
   const pod = aPod({ spec: { restartPolicy: 'OnFailure' } });
   assert.equal(effectiveRestartPolicy(pod, { ...main, restartPolicy: 'Sometimes' }), 'OnFailure');
 });
 
-test('restarts all containers when the newest instance of one exited with a code that requires it', () => {
+test('restarts all containers when the newest instance of one exited with a code whose rule requires it', () => {
   const container = {
     ...main,
     restartPolicy: 'Never',

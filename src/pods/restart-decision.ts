@@ -5,7 +5,10 @@ import { initContainersOf, newestInstance } from './pod.ts';
 
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
 
-/** The container's policy takes precedence over the pod's; the default is Always. */
+/**
+ * The restart policy of a container: its own one takes precedence over the pod's; the default is
+ * Always.
+ */
 export function effectiveRestartPolicy(pod: Pod, container: Container): RestartPolicy {
   return asPolicy(container.restartPolicy) ?? asPolicy(pod.spec.restartPolicy) ?? 'Always';
 }
@@ -33,7 +36,7 @@ export function shouldContainerStart(
   }
 }
 
-/** Rules of a container apply only if it has its own policy. */
+/** The restart rules of a container apply only if it has its own restart policy. */
 export function restartsAfterExit(pod: Pod, container: Container, exitCode: number): boolean {
   if (container.restartPolicy !== undefined && restarts(matchingRule(container, exitCode))) return true;
   const policy = effectiveRestartPolicy(pod, container);
@@ -44,7 +47,7 @@ function restarts(rule: ContainerRestartRule | undefined): boolean {
   return rule?.action === 'Restart' || rule?.action === 'RestartAllContainers';
 }
 
-/** The first rule that matches the exit code. */
+/** The first restart rule that matches the exit code. */
 function matchingRule(container: Container, exitCode: number): ContainerRestartRule | undefined {
   return container.restartPolicyRules?.find(({ exitCodes }) => {
     const listed = exitCodes?.values?.includes(exitCode) ?? false;
@@ -52,13 +55,13 @@ function matchingRule(container: Container, exitCode: number): ContainerRestartR
   });
 }
 
-/** Whether this exit restarts all containers of the pod. */
+/** Whether the exit of this container restarts all containers of the pod. */
 export function exitRestartsAllContainers(container: Container, instance: ObservedContainer): boolean {
   const exited = instance.state === 'exited';
   return exited && matchingRule(container, instance.exitCode)?.action === 'RestartAllContainers';
 }
 
-/** Whether the newest instance of any container restarts all of them. */
+/** Whether the exit of any container's newest instance restarts all containers of the pod. */
 export function shouldRestartAllContainers(pod: Pod, observed: ObservedPod): boolean {
   return [...initContainersOf(pod), ...pod.spec.containers].some((container) => {
     const newest = newestInstance(observed, container.name);

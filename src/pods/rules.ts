@@ -1,19 +1,19 @@
 import type { FieldPath } from '../kinds/index.ts';
 
-/** Whether a feature gate of the kubelet is enabled. */
+/** Whether a feature gate of the kubelet is enabled; gates change which static pods are valid. */
 export type FeatureGate = (name: string) => boolean;
 
-/** Decides which static pods are valid. */
+/** Settings that decide which static pods are valid. */
 export interface PodRules {
   readonly enabled: FeatureGate;
   /**
-   * Whether static pods may refer to API objects, such as secrets. They may where such objects
-   * exist before any pod starts, as with the embedded API.
+   * Whether static pods may refer to API objects, such as secrets. This is allowed where such
+   * objects exist before any pod starts, as with the embedded API.
    */
   readonly apiReferences: 'refused' | 'allowed';
 }
 
-/** The kinds of validation errors of an API server. */
+/** The kinds of validation errors of the API server. */
 export type FieldReason =
   | 'FieldValueRequired'
   | 'FieldValueInvalid'
@@ -24,13 +24,13 @@ export type FieldReason =
   | 'FieldValueTooLong'
   | 'FieldValueTooMany';
 
-/** A validation error of a field, in the wording of an API server. */
+/** A validation error of a field, with the text of the API server. */
 export interface FieldProblem {
-  /** The invalid field. */
+  /** The path of the invalid field. */
   readonly field: FieldPath;
-  /** The field as an API server reports it, which may be a parent. */
+  /** The path in the API server's error, which may be a parent of the field. */
   readonly named: FieldPath;
   readonly reason: FieldReason;
-  /** Without the field, such as `Required value`. */
+  /** The message without the field, such as `Required value`. */
   readonly message: string;
 }

@@ -10,8 +10,8 @@ const [app, debug] = [
 ];
 const spec: PodSpec = { containers: [app] };
 
-describe('a pod runs completely', () => {
-  it('while its sandbox is ready and all its containers run', () => {
+describe('allContainersRun', () => {
+  it('returns true while the sandbox is ready and all containers of the pod run', () => {
     assert.equal(allContainersRun({ spec }, anObservedPod({ containers: [anInstance(app)] })), true);
     assert.equal(allContainersRun({ spec }, anObservedPod()), false);
     const exited = anInstance(app, { state: 'exited' });
@@ -23,7 +23,7 @@ describe('a pod runs completely', () => {
     );
   });
 
-  it('but not before an ephemeral container has started, which never runs twice', () => {
+  it('returns false before an ephemeral container has started, and true after it has exited', () => {
     const debugged = { spec: { ...spec, ephemeralContainers: [debug] } };
     assert.equal(allContainersRun(debugged, anObservedPod({ containers: [anInstance(app)] })), false);
     const ended = anInstance(debug, { state: 'exited' });

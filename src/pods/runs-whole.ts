@@ -2,8 +2,8 @@ import type { ObservedPod } from './observed.ts';
 import type { Pod } from './pod.ts';
 
 /**
- * Whether everything in the pod has been started, so that no container or volume is still to be
- * created. An ephemeral container that has not started may need additional volumes.
+ * Whether all containers of the pod have been started, so that no container or volume is still to
+ * be created. An ephemeral container that has not started may need additional volumes.
  */
 export function allContainersRun(
   { spec }: Pick<Pod, 'spec'>,

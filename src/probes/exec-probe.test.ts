@@ -26,7 +26,7 @@ function aRunner(execSync: CommandRunner['execSync']) {
 }
 
 describe('exec probe', () => {
-  it('succeeds with exit code 0, fails with any other, and truncates the output', async () => {
+  it('succeeds with exit code 0, fails with any other code, and truncates the output', async () => {
     for (const exitCode of [0, 1, 127]) {
       const requests: unknown[] = [];
       const { probes } = aRunner(async (request) => {
@@ -39,7 +39,7 @@ describe('exec probe', () => {
     }
   });
 
-  it('fails after the timeout', async () => {
+  it("fails when the exec probe's timeout has passed", async () => {
     const { probes } = aRunner(async () => {
       throw new KubelingError('CRI_EXEC_TIMEOUT', 'command timed out: deadline');
     });
@@ -47,7 +47,7 @@ describe('exec probe', () => {
     assert.deepEqual(await probes.probe(question, signal), { is: 'failure', output });
   });
 
-  it('rejects when the command cannot be run', async () => {
+  it('rejects when the probe command cannot be run', async () => {
     const { probes } = aRunner(async () => {
       throw new KubelingError('CRI_NOT_FOUND', 'no such container');
     });
@@ -90,7 +90,7 @@ describe('exec probe', () => {
     assert.equal(responses[2]?.[1].is, 'success');
   });
 
-  it('is cancelled with its probe', async () => {
+  it('cancels the command together with its probe', async () => {
     const controller = new AbortController();
     const { probes } = aRunner(
       (_request, inner) =>

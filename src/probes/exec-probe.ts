@@ -27,13 +27,13 @@ export interface ExecProbesDeps {
   readonly runner: CommandRunner;
 }
 
-/** Time the runtime gets beyond the command's timeout. */
+/** The time that the runtime gets beyond the command's timeout to report it. */
 const graceMs = 5_000;
 
 /**
- * Exec probes. A runtime may respond long after the timeout, for example when a child process holds
- * the output open: the probe fails at the timeout, and no other command is started before that call
- * has ended.
+ * Runs exec probes. The runtime may respond long after the timeout, for example when a child
+ * process keeps the output open: the probe fails at the timeout, and no other command is started
+ * until that call has ended.
  */
 export class ExecProbes {
   readonly #deps: ExecProbesDeps;
@@ -43,13 +43,14 @@ export class ExecProbes {
     this.#deps = deps;
   }
 
-  /** Number of ExecSync calls in flight. */
+  /** The number of ExecSync calls in flight. */
   get size(): number {
     return this.#inFlight.size;
   }
 
   async probe(request: ProbeRequest<ExecAction>, signal: AbortSignal): Promise<ProbeResponse> {
-    // Without the arguments, which may be secrets: the text becomes an event.
+    // The message omits the arguments of the command, which may be secrets, because it becomes an
+    // event.
     const program = JSON.stringify(request.action.command[0] ?? '');
     if (this.#inFlight.has(keyOf(request))) {
       this.#warn('Skipped exec probe, previous command still runs', request);

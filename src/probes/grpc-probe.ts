@@ -52,7 +52,7 @@ export async function probeGrpc(
   }
 }
 
-/** Progress of the probe, for the message at the timeout. */
+/** The progress of the probe, for the message at the timeout. */
 interface Progress {
   is: 'connecting' | 'connected';
   why: unknown;

@@ -15,13 +15,16 @@ interface RunningWorker {
 
 interface ProbedPod {
   readonly pod: Pod;
-  /** Keyed by container and type. Ended workers are kept, so that they are not started again. */
+  /**
+   * The probe workers by container and type. Workers that have ended are kept, so that they are not
+   * started again.
+   */
   readonly workers: Map<string, RunningWorker>;
 }
 
 /**
- * Probe workers of all pods: one per probe, from the first sync of a pod until its containers are
- * removed.
+ * The probe workers of all pods: one for each probe, from the first sync of a pod until its
+ * containers are removed.
  */
 export class ProbeManager implements AsyncDisposable {
   readonly results = new ProbeResults();
@@ -34,24 +37,30 @@ export class ProbeManager implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** All zero without pods. */
+  /** The numbers of workers; all are zero without pods. */
   held(): Readonly<Record<'pods' | 'workers' | 'results', number>> {
     return { pods: this.#pods.size, workers: this.#running.size, results: this.results.size };
   }
 
-  /** Starts missing workers; called with every sync. A running worker keeps its probe. */
+  /**
+   * Starts missing workers; called at every sync of a pod. A running worker keeps the probe with
+   * which it was started.
+   */
   addPod(pod: Pod): void {
     const subjects = this.#isClosed ? [] : subjectsOf(pod);
     for (const subject of subjects) this.#startWorker(subject);
   }
 
-  /** Called when the pod terminates, so that failed probes do not kill its containers. */
+  /**
+   * Stops liveness and startup probes; called when the pod terminates, so that failed probes do not
+   * kill its containers.
+   */
   stopLivenessAndStartup(uid: PodUid): void {
     for (const worker of this.#pods.get(uid)?.workers.values() ?? [])
       if (worker.type !== 'readiness') stopWorker(worker);
   }
 
-  /** Called when the pod's containers are removed. */
+  /** Stops all probes of a pod; called when its containers were removed. */
   removePod(uid: PodUid): void {
     const probed = this.#pods.get(uid);
     if (probed === undefined) return;
@@ -64,21 +73,21 @@ export class ProbeManager implements AsyncDisposable {
     );
   }
 
-  /** Stops the probes of all other pods. */
+  /** Stops the probes of all pods that are not in the list. */
   retain(isRetained: (uid: PodUid) => boolean): void {
     for (const uid of [...this.#pods.keys()]) if (!isRetained(uid)) this.removePod(uid);
   }
 
   /**
-   * Called when the published status changed: a started container without a probe result is probed
-   * immediately.
+   * Called when the published status of a pod has changed: a started container without a probe
+   * result is probed immediately.
    */
   trigger(uid: PodUid, status: PodStatus): void {
     for (const { type, worker } of this.#pods.get(uid)?.workers.values() ?? [])
       if (type === 'readiness') worker.trigger(status);
   }
 
-  /** Stops all workers and waits for them. */
+  /** Stops all probe workers and waits for them. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.retain(() => false);

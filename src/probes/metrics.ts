@@ -1,7 +1,7 @@
 import type { MetricRegistry } from '../lib/index.ts';
 import { type ProbeType, typeName } from './probe-request.ts';
 
-/** The probe of a container. */
+/** The labels of a probe in metrics: its container and pod. */
 export interface ProbeSubject {
   readonly type: ProbeType;
   readonly container: string;
@@ -13,7 +13,7 @@ export interface ProbeSubject {
 /** Counts probe results. Never throws. */
 export interface ProbeObserver {
   probed(subject: ProbeSubject, result: 'successful' | 'failed' | 'unknown', seconds: number): void;
-  /** The pod was removed. `name` is `taken` when another pod now has its name. */
+  /** Removes the metrics of a pod. `name` is `taken` when another pod now has its name. */
   podRemoved(pod: Pick<ProbeSubject, 'pod' | 'namespace' | 'podUid'>, name: 'free' | 'taken'): void;
 }
 

@@ -34,7 +34,7 @@ export function networkProber(deps: NetworkProberDeps): Prober {
         case 'grpc':
           return await probeGrpc({ ...request, action }, deps, signal);
         case 'exec':
-          throw new KubelingError('PROBE_UNASKABLE', 'an exec probe cannot run over the network');
+          throw new KubelingError('PROBE_UNASKABLE', 'An exec probe cannot run over the network');
       }
     },
   };
@@ -56,9 +56,9 @@ export function withCommands(
 }
 
 /**
- * Sends a GET and follows redirects on the same host. A bad status, a timeout and a connection
- * failure fail the probe. Rejects for a truncated response, which does not show the container's
- * health.
+ * Sends a GET request and follows redirects on the same host. A bad status, a timeout and a
+ * connection failure fail the probe. Rejects for a truncated response, which does not show the
+ * container's health.
  */
 async function probeHttp(
   { action: { request }, timeoutMs }: ProbeRequest<HttpAction>,
@@ -78,7 +78,7 @@ async function probeHttp(
 }
 
 function responseOf({ status, body }: HttpResponse): ProbeResponse {
-  // The body of a failed response is kept out of events, because it may be confidential.
+  // The event of a failed probe omits the body of the response, because it may be confidential.
   if (status < 200 || status >= 400) return failure(`HTTP probe failed with statuscode: ${status}`);
   const text = body.toString('utf8');
   if (status < 300) return { is: 'success', output: text };
@@ -95,7 +95,7 @@ function why(error: unknown, { host, port }: HttpRequest): string {
     : dialFailure(host, port, error);
 }
 
-/** Succeeds when the port accepts a connection. */
+/** A TCP probe succeeds when the port accepts a connection. */
 function probeTcp(
   { action: { host, port }, timeoutMs }: ProbeRequest<TcpAction>,
   clock: Clock,
@@ -116,8 +116,8 @@ function probeTcp(
       finish(failure(`dial tcp ${joinHostPort(host, port)}: i/o timeout`)),
     );
     socket.once('connect', () => finish({ is: 'success', output: '' }));
-    // Stays registered for the socket's lifetime, because an unhandled error event ends the
-    // process.
+    // The error listener stays registered for the socket's lifetime, because an unhandled error
+    // event ends the process.
     socket.on('error', (error) => finish(failure(dialFailure(host, port, error))));
     const link = onAbort(signal, (reason) => {
       end();
@@ -126,7 +126,7 @@ function probeTcp(
   });
 }
 
-/** Connection errors with the Go kubelet's messages. */
+/** The messages of the Go kubelet for connection errors. */
 const dialErrors: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connect: connection refused',
   EHOSTUNREACH: 'connect: no route to host',

@@ -15,7 +15,7 @@ export interface PodProbesDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly journal: PodJournal;
-  /** Prober for HTTP, TCP and gRPC. */
+  /** The prober for HTTP, TCP and gRPC probes. */
   readonly prober: Prober;
   readonly runner: CommandRunner;
   readonly statuses: Pick<StatusManager, 'getPodStatus' | 'setContainerReadiness' | 'setContainerStartup'>;
@@ -24,17 +24,20 @@ export interface PodProbesDeps {
   readonly expand: ProbeManagerDeps['expand'];
 }
 
-/** Larger than the number of pods per node, so that no change is dropped. */
+/**
+ * The capacity of the queue of changed pods, larger than the number of pods per node, so that no
+ * change is dropped.
+ */
 const waitingPods = 10_000;
 
 /**
- * Connects the probe manager to the kubelet: results go to the status immediately and the pod to
- * the sync loop.
+ * Connects the probe manager to the kubelet: it writes results to the status immediately and queues
+ * the pod for a sync.
  */
 export class PodProbes implements AsyncDisposable {
-  /** A separate registry, because each container has its own series. */
+  /** The registry of probe metrics is separate, because each container has its own series. */
   readonly metrics: MetricRegistry;
-  /** For the pod's status. */
+  /** The probe results for the pod's status. */
   readonly results: PodProbeResults;
   readonly #deps: PodProbesDeps;
   readonly #manager: ProbeManager;
@@ -71,22 +74,22 @@ export class PodProbes implements AsyncDisposable {
     return { ...this.#manager.held(), commands: this.#commands.size };
   }
 
-  /** The next pod with a changed probe result. */
+  /** Waits for the next pod with a changed probe result. */
   next(signal: AbortSignal): Promise<PodUid | undefined> {
     return this.#found.next(signal);
   }
 
-  /** Called with every sync of a pod that may run. */
+  /** Starts the probes of a pod; called with every sync of a pod that may run. */
   begin(pod: Pod): void {
     this.#manager.addPod(pod);
   }
 
-  /** Called when the pod terminates. */
+  /** Stops liveness and startup probes; called when the pod terminates. */
   ending(uid: PodUid): void {
     this.#manager.stopLivenessAndStartup(uid);
   }
 
-  /** Called when the pod's containers are removed. */
+  /** Stops all probes of the pod; called when its containers were removed. */
   removed(uid: PodUid): void {
     this.#manager.removePod(uid);
   }
@@ -124,7 +127,7 @@ export class PodProbes implements AsyncDisposable {
     const { statuses } = this.#deps;
     const isGood = result === 'success';
     if (type === 'liveness' && isGood) return;
-    // Of a terminating pod only failed readiness is reported: a container that becomes ready does
+    // For a terminating pod only failed readiness is reported: a container that becomes ready does
     // not make the pod ready.
     if (type === 'readiness' && !(isGood && this.#deps.isTerminating(podUid)))
       statuses.setContainerReadiness(podUid, containerId, isGood);

@@ -2,7 +2,7 @@ import { containerFieldPath, type Pod, type PodJournal } from '../pods/index.ts'
 import { type ProbeType, typeName } from './probe-request.ts';
 import type { ProbeResult } from './results.ts';
 
-/** The probe that is recorded. */
+/** The probe whose results are recorded. */
 export interface RecordedProbe {
   readonly pod: Pod;
   readonly container: string;
@@ -19,9 +19,12 @@ export class ProbeRecorder {
     this.#subject = subject;
   }
 
-  /** `count` is the number of consecutive failures, `threshold` the failure threshold. */
+  /**
+   * Records a failure: `count` is the number of consecutive failures, `threshold` the failure
+   * threshold.
+   */
   failed(output: string, count: number, threshold: number): void {
-    // Limited to the threshold, so that repeated failures give equal events.
+    // The count is limited to the threshold, so that repeated failures give equal events.
     const reached = Math.min(count, threshold);
     this.#event('Unhealthy', `probe failed: ${output.trimEnd()} (${reached}/${threshold})`);
   }
@@ -34,7 +37,7 @@ export class ProbeRecorder {
     this.#event('Unhealthy', `probe errored and resulted in unknown state: ${why}`);
   }
 
-  /** Called when a result has passed its threshold. */
+  /** Records a probe result that has changed after enough consecutive results. */
   changed(result: ProbeResult): void {
     const { pod, container, type } = this.#subject;
     if (type === 'liveness' && result === 'success') return;

@@ -13,7 +13,7 @@ function actionOf(probe: Probe, podIp = '10.0.0.7') {
   });
 }
 
-it('targets the pod, or the given host', () => {
+it('sends a probe to the pod, or to the host of the probe', () => {
   assert.deepEqual(actionOf({ tcpSocket: { port: 'web' } }), { kind: 'tcp', host: '10.0.0.7', port: 8080 });
   assert.deepEqual(actionOf({ tcpSocket: { port: '81', host: 'db' } }, ''), {
     kind: 'tcp',
@@ -28,7 +28,7 @@ it('targets the pod, or the given host', () => {
   });
 });
 
-it("sends the probe's user agent and accepts any content", () => {
+it('sends the user agent of probes and accepts any content', () => {
   const httpHeaders = [{ name: 'host', value: 'example.org' }];
   assert.deepEqual(actionOf({ httpGet: { port: 'web', path: '/up?x=1', scheme: 'HTTPS', httpHeaders } }), {
     kind: 'http',
@@ -46,7 +46,7 @@ it("sends the probe's user agent and accepts any content", () => {
   });
 });
 
-it('expands variables in commands', () => {
+it('expands variables in probe commands', () => {
   assert.deepEqual(actionOf({ exec: { command: ['a', 'b'] } }), { kind: 'exec', command: ['A', 'B'] });
 });
 

@@ -8,7 +8,7 @@ export type ProbeType = 'liveness' | 'readiness' | 'startup';
 
 export const probeTypes: readonly ProbeType[] = ['startup', 'readiness', 'liveness'];
 
-/** The name in events and metrics. */
+/** The name of the probe type in events and metrics. */
 export function typeName(type: ProbeType): 'Liveness' | 'Readiness' | 'Startup' {
   return type === 'liveness' ? 'Liveness' : type === 'readiness' ? 'Readiness' : 'Startup';
 }
@@ -38,14 +38,14 @@ export interface ExecAction {
 
 export type ProbeAction = HttpAction | TcpAction | GrpcAction | ExecAction;
 
-/** A probe of one container with its timeout. */
+/** A probe of one container, with its timeout. */
 export interface ProbeRequest<Action extends ProbeAction = ProbeAction> {
   readonly type: ProbeType;
   readonly podUid: PodUid;
   readonly podName: string;
   readonly podNamespace: string;
   readonly container: string;
-  /** The runtime's container id, without the scheme. */
+  /** The container ID of the runtime, without the scheme. */
   readonly containerId: string;
   readonly action: Action;
   readonly timeoutMs: number;
@@ -73,16 +73,19 @@ export function failure(output: string): ProbeResponse {
   return { is: 'failure', output };
 }
 
-/** Inputs of an action besides the probe. */
+/** The inputs of a probe request besides the probe itself. */
 export interface ActionTarget {
   readonly container: Container;
-  /** Empty while the pod has no address. */
+  /** The IP address of the pod; empty while it has none. */
   readonly podIp: string;
-  /** Expands variable references in a command. */
+  /** Expands variable references in a probe command. */
   readonly expand: (command: readonly string[], container: Container) => readonly string[];
 }
 
-/** Throws when the probe cannot be sent, which does not show the container's health. */
+/**
+ * Creates the request of a probe. Throws when the probe cannot be sent, which does not show the
+ * container's health.
+ */
 export function probeAction(probe: Probe, target: ActionTarget): ProbeAction {
   const { exec, httpGet, tcpSocket, grpc } = probe;
   const { container, podIp, expand } = target;
@@ -102,7 +105,7 @@ export function probeAction(probe: Probe, target: ActionTarget): ProbeAction {
   throw unaskable(`missing probe handler for ${container.name}`);
 }
 
-/** An empty host would select this node. */
+/** A probe without a host needs the pod's address, because an empty host would select this node. */
 function hostOf(given: string | undefined, podIp: string): string {
   const host = given === undefined || given === '' ? podIp : given;
   if (host === '') throw unaskable('the pod has no address yet');

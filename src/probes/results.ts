@@ -2,7 +2,7 @@ import type { ProbeType } from './probe-request.ts';
 
 export type ProbeResult = 'success' | 'failure' | 'unknown';
 
-/** Current probe results by probe type and container id. */
+/** The current probe results by probe type and container ID. */
 export class ProbeResults {
   readonly #results: Readonly<Record<ProbeType, Map<string, ProbeResult>>> = {
     liveness: new Map(),
@@ -14,12 +14,12 @@ export class ProbeResults {
     return Object.values(this.#results).reduce((sum, results) => sum + results.size, 0);
   }
 
-  /** undefined without a result. */
+  /** The result of a probe; undefined before the first one. */
   get(type: ProbeType, containerId: string): ProbeResult | undefined {
     return this.#results[type].get(containerId);
   }
 
-  /** Returns whether the result changed. */
+  /** Stores a probe result; returns whether it changed. */
   set(type: ProbeType, containerId: string, result: ProbeResult): boolean {
     const isChanged = this.#results[type].get(containerId) !== result;
     this.#results[type].set(containerId, result);

@@ -20,13 +20,13 @@ async function rigOf(
   return harness;
 }
 
-describe('before the first probe', () => {
+describe('initial probe results', () => {
   for (const [type, container, initial] of [
     ['readiness', readiness(), 'failure'],
     ['liveness', liveness(), 'success'],
     ['startup', startup(), 'unknown'],
   ] as const) {
-    it(`the ${type} result is ${initial}`, async () => {
+    it(`before the first probe the ${type} result is ${initial}`, async () => {
       await using harness = await rigOf({
         ...container,
         [`${type}Probe`]: { ...http, initialDelaySeconds: 30 },
@@ -39,7 +39,7 @@ describe('before the first probe', () => {
     });
   }
 
-  it('there is no result for a container that started long before the kubelet: its published status counts', async () => {
+  it('returns no result before the first probe of a container that started long before the kubelet, so that its published status counts', async () => {
     const harness = new ProbeRig({ container: { ...readiness(), ...liveness(), ...startup() }, uptimeMs: 0 });
     await using _end = harness;
     harness.runs('a', { startedMsAgo: 11_000, started: false, ready: false });
@@ -50,7 +50,7 @@ describe('before the first probe', () => {
       assert.equal(harness.result(type, 'a'), undefined);
   });
 
-  it('the result is the published one of the same instance, even a recently started one', async () => {
+  it('before the first probe returns the published result of the same instance, even of one that started recently', async () => {
     const harness = new ProbeRig({
       container: { ...readiness({ initialDelaySeconds: 99 }), ...startup() },
       uptimeMs: 0,
@@ -67,28 +67,28 @@ describe('before the first probe', () => {
   });
 });
 
-describe('a container', () => {
-  it('is probed once per period, by default every ten seconds', async () => {
+describe('probe times', () => {
+  it('probes a container once per period, by default every ten seconds', async () => {
     await using harness = await rigOf({ livenessProbe: { httpGet: { port: 80 } } }, 'a');
     await harness.pass(25_000);
     assert.deepEqual(harness.askedAt, [0, 10_000, 20_000]);
     assert.equal(harness.asked[0]?.timeoutMs, 1_000);
   });
 
-  it('is not probed before its initial delay, in whole seconds since its start', async () => {
+  it('does not probe a container before its initial delay, in whole seconds since its start', async () => {
     await using harness = await rigOf(liveness({ periodSeconds: 1, initialDelaySeconds: 5 }), 'a');
     await harness.pass(6_500);
     assert.deepEqual(harness.askedAt, [5_000, 6_000]);
   });
 
-  it('is probed in time when the wall clock is set back', async () => {
+  it('probes a container in time when the wall clock is set back', async () => {
     await using harness = await rigOf(liveness({ periodSeconds: 1, initialDelaySeconds: 2 }), 'a');
     harness.clock.jumpWall(-3_600_000);
     await harness.pass(2_500);
     assert.deepEqual(harness.askedAt, [2_000]);
   });
 
-  it("is first probed at a random time in the first period after the kubelet's start", async () => {
+  it("probes a container first at a random time in the first period after the kubelet's start", async () => {
     const harness = new ProbeRig({ container: liveness(), uptimeMs: 0, random: { next: () => 0.37 } });
     await using _end = harness;
     harness.runs('a');
@@ -97,14 +97,14 @@ describe('a container', () => {
     assert.deepEqual(harness.askedAt, [3_700, 13_700]);
   });
 
-  it('is not probed while the previous probe runs', async () => {
+  it('does not probe a container while the previous probe runs', async () => {
     const slow = () => ({ is: 'success', afterMs: 2_500 }) as const;
     await using harness = await rigOf(liveness({ periodSeconds: 1, timeoutSeconds: 5 }), 'a', slow);
     await harness.pass(6_000);
     assert.deepEqual(harness.askedAt, [0, 2_500, 5_000]);
   });
 
-  it('is not probed without a status or an instance', async () => {
+  it('does not probe a container without a status or an instance', async () => {
     await using harness = await rigOf(liveness());
     await harness.pass(10_000);
     harness.status = { phase: 'Pending', containerStatuses: [] };
@@ -115,7 +115,7 @@ describe('a container', () => {
     assert.deepEqual(harness.askedAt, [30_000]);
   });
 
-  it('is not probed after its pod ended', async () => {
+  it('does not probe a container after its pod has ended', async () => {
     await using harness = await rigOf(liveness(), 'a');
     for (const phase of ['Succeeded', 'Failed']) harness.is('a', {}, phase);
     await harness.pass(30_000);
@@ -123,7 +123,7 @@ describe('a container', () => {
     assert.deepEqual(harness.manager.held(), { pods: 1, workers: 0, results: 0 });
   });
 
-  it('is probed for readiness immediately after its start', async () => {
+  it('probes readiness immediately after the start of a container', async () => {
     await using harness = await rigOf(readiness());
     await harness.pass(2_000);
     harness.runs('a');
@@ -135,7 +135,7 @@ describe('a container', () => {
     assert.deepEqual(harness.askedAt, [2_000, 12_000]);
   });
 
-  it('is not probed early before its start, or when it is older than the kubelet', async () => {
+  it('does not probe readiness early before the start of a container, or if it started before the kubelet', async () => {
     const harness = new ProbeRig({ container: readiness(), uptimeMs: 0, random: { next: () => 0.9 } });
     await using _end = harness;
     harness.runs('a', { started: false });
@@ -154,8 +154,8 @@ describe('a container', () => {
   });
 });
 
-describe('a probe result', () => {
-  it('counts after the threshold of consecutive equal results', async () => {
+describe('probe results', () => {
+  it('changes a probe result after the threshold of consecutive equal results', async () => {
     const script = 'SfSSffSfffS';
     let turn = 0;
     const answer = () => ({ is: script[turn++] === 'S' ? 'success' : 'failure' }) as const;
@@ -168,7 +168,7 @@ describe('a probe result', () => {
     assert.equal(observed.join(''), 'fffSSSSSSff');
   });
 
-  it('of readiness is reported on each change, with the full container id', async () => {
+  it('reports each change of a readiness result with the full container ID', async () => {
     await using harness = await rigOf(readiness({ failureThreshold: 1 }), 'a');
     await harness.pass(10_000);
     harness.answer = fails;
@@ -180,7 +180,7 @@ describe('a probe result', () => {
     ]);
   });
 
-  it('of failed liveness is kept until the container is replaced', async () => {
+  it('keeps a failed liveness result until the container is replaced', async () => {
     const harness = new ProbeRig({ container: liveness({ failureThreshold: 2 }) });
     await using _end = harness;
     harness.answer = fails;
@@ -207,7 +207,7 @@ describe('a probe result', () => {
     );
   });
 
-  it('of a previous instance does not count for the next one', async () => {
+  it('does not apply the probe result of a previous instance to the next one', async () => {
     const harness = new ProbeRig({ container: liveness({ failureThreshold: 3 }) });
     await using _end = harness;
     harness.answer = fails;
@@ -223,7 +223,7 @@ describe('a probe result', () => {
     assert.equal(harness.result('liveness', 'b'), 'success');
   });
 
-  it('that arrives after the instance was replaced or exited is dropped', async () => {
+  it('drops a probe result that arrives after the instance was replaced or exited', async () => {
     for (const replaced of [true, false]) {
       const harness = new ProbeRig({ container: readiness({ failureThreshold: 1, timeoutSeconds: 5 }) });
       await using _end = harness;
@@ -240,7 +240,7 @@ describe('a probe result', () => {
     }
   });
 
-  it('of startup is final for an instance', async () => {
+  it('keeps the startup result of an instance once it is decided', async () => {
     for (const [is, result] of [
       ['success', 'success'],
       ['failure', 'failure'],
@@ -259,7 +259,7 @@ describe('a probe result', () => {
     }
   });
 
-  it('that fails three times with an error is recorded and changes nothing', async () => {
+  it('records a probe that fails three times with an error and keeps its result', async () => {
     await using harness = await rigOf(liveness({ failureThreshold: 1 }));
     harness.answer = () => ({ is: 'error', output: 'no such thing' });
     harness.runs('a');
@@ -275,7 +275,7 @@ describe('a probe result', () => {
     );
   });
 
-  it('counts when the second attempt succeeds', async () => {
+  it('counts a probe whose second attempt succeeds', async () => {
     await using harness = await rigOf(readiness());
     let turn = 0;
     harness.answer = () => (turn++ === 0 ? { is: 'error' } : { is: 'success' });
@@ -285,7 +285,7 @@ describe('a probe result', () => {
     assert.deepEqual(harness.events, []);
   });
 
-  it('that fails is recorded with its count, limited to the threshold', async () => {
+  it('records a failed probe with its count, limited to the threshold', async () => {
     const harness = new ProbeRig({ container: readiness({ failureThreshold: 2 }) });
     await using _end = harness;
     harness.answer = () => ({ is: 'failure', output: 'HTTP probe failed with statuscode: 500' });
@@ -298,7 +298,7 @@ describe('a probe result', () => {
     assert.deepEqual([event?.type, event?.fieldPath], ['Warning', 'spec.containers{main}']);
   });
 
-  it('with a warning counts as success', async () => {
+  it('counts a probe with a warning as success', async () => {
     await using harness = await rigOf(readiness());
     harness.answer = () => ({ is: 'warning', output: 'Probe terminated redirects, Response body: ' });
     harness.runs('a');
@@ -310,8 +310,8 @@ describe('a probe result', () => {
   });
 });
 
-describe('a container with a startup probe', () => {
-  it('gets no other probes before it has started, and no startup probe afterwards', async () => {
+describe('startup probes', () => {
+  it('runs no other probes before the startup probe has succeeded, and no startup probe afterwards', async () => {
     const harness = new ProbeRig({ container: { ...startup(), ...liveness(), ...readiness() } });
     await using _end = harness;
     harness.answer = ({ type }) => ({ is: type === 'startup' ? 'failure' : 'success' });
@@ -330,8 +330,8 @@ describe('a container with a startup probe', () => {
   });
 });
 
-describe('a container that is not running', () => {
-  it('has not failed before its first start, and its delay counts from its start', async () => {
+describe('probes of exited containers', () => {
+  it('reports no failure before the first start of a container, and counts the initial delay from its start', async () => {
     await using harness = await rigOf(
       liveness({ periodSeconds: 1, initialDelaySeconds: 5, failureThreshold: 1 }),
     );
@@ -343,7 +343,7 @@ describe('a container that is not running', () => {
     assert.deepEqual([harness.result('liveness', 'a'), harness.asked], ['success', []]);
   });
 
-  it('has failed, and is probed again after its restart', async () => {
+  it('reports failure for an exited container, and probes it again after its restart', async () => {
     await using harness = await rigOf(readiness(), 'a');
     await harness.pass(1_000);
     harness.is('a', { state: { terminated: { exitCode: 1 } } });
@@ -362,7 +362,7 @@ describe('a container that is not running', () => {
     ['OnFailure after failure', 'OnFailure', 1, true],
     ['Always', 'Always', 0, true],
   ] as const) {
-    it(`under ${what} is ${goesOn ? 'waited for' : 'no longer watched'}`, async () => {
+    it(`under ${what} ${goesOn ? 'keeps' : 'ends'} the worker of an exited container`, async () => {
       const harness = new ProbeRig({ container: liveness(), pod: { spec: { restartPolicy: policy } } });
       await using _end = harness;
       harness.is('a', { state: { terminated: { exitCode } } });
@@ -374,7 +374,7 @@ describe('a container that is not running', () => {
     });
   }
 
-  it('is still watched when an exit may restart all containers', async () => {
+  it('keeps the worker of an exited container when an exit may restart all containers', async () => {
     const restartPolicyRules = [{ action: 'RestartAllContainers' }];
     const harness = new ProbeRig({
       container: { ...liveness(), restartPolicy: 'Never', restartPolicyRules },
@@ -387,8 +387,8 @@ describe('a container that is not running', () => {
   });
 });
 
-describe('a terminating pod', () => {
-  it('gets only readiness probes until its containers are removed', async () => {
+describe('probes of a terminating pod', () => {
+  it('runs only readiness probes for a terminating pod until its containers are removed', async () => {
     await using harness = await rigOf({ ...liveness(), ...readiness() }, 'a');
     harness.manager.stopLivenessAndStartup(harness.uid);
     harness.answer = fails;
@@ -405,7 +405,7 @@ describe('a terminating pod', () => {
     assert.equal(harness.clock.pendingTimers, 0);
   });
 
-  it('is not killed for a result in flight', async () => {
+  it('ignores a liveness result in flight when the pod terminates', async () => {
     const harness = new ProbeRig({ container: liveness({ failureThreshold: 1, timeoutSeconds: 5 }) });
     await using _end = harness;
     harness.answer = () => ({ is: 'failure', afterMs: 2_000 });
@@ -417,7 +417,7 @@ describe('a terminating pod', () => {
     assert.deepEqual([harness.changes, harness.events], [[], []]);
   });
 
-  it('ends its liveness and startup probes itself', async () => {
+  it('ends liveness and startup workers of a pod that terminates or is deleted', async () => {
     const deleted = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } };
     for (const terminating of [true, false]) {
       const harness = new ProbeRig({
@@ -435,8 +435,8 @@ describe('a terminating pod', () => {
   });
 });
 
-describe('the probes of a pod', () => {
-  it('belong to its regular containers and sidecars', async () => {
+describe('probe workers of a pod', () => {
+  it('creates probe workers for regular containers and sidecars', async () => {
     const all = { ...liveness(), ...readiness(), ...startup() };
     const plain = { name: 'plain', image: 'x', livenessProbe: http };
     const harness = new ProbeRig({
@@ -456,7 +456,7 @@ describe('the probes of a pod', () => {
     assert.equal(harness.manager.held().workers, 6);
   });
 
-  it('of a sidecar use the status of its init container', async () => {
+  it('uses the init container status of a sidecar for its probes', async () => {
     const harness = new ProbeRig({ sidecar: readiness(), container: {} });
     await using _end = harness;
     harness.runs('s');
@@ -465,7 +465,7 @@ describe('the probes of a pod', () => {
     assert.equal(harness.asked[0]?.container, 'side');
   });
 
-  it('are not changed by edits of the pod', async () => {
+  it('does not change running probes when the pod is edited', async () => {
     await using harness = await rigOf(liveness(), 'a');
     const edited = {
       ...harness.pod.spec.containers[0],
@@ -477,7 +477,7 @@ describe('the probes of a pod', () => {
     assert.deepEqual(new Set(harness.asked.map(({ action }) => action.kind)), new Set(['http']));
   });
 
-  it('end with the pod, which is removed from the metrics', async () => {
+  it('ends the probes with their pod and removes it from the metrics', async () => {
     await using harness = await rigOf(readiness(), 'a');
     const { signal } = new AbortController();
     const labels = 'container="main",pod="web",namespace="default"';
@@ -500,7 +500,7 @@ describe('the probes of a pod', () => {
     assert.doesNotMatch(await harness.registry.expose(signal), /prober_probe_\w+\{/);
   });
 
-  it('survive an internal error', async () => {
+  it('continues probing after an internal error', async () => {
     await using harness = await rigOf(liveness(), 'a');
     harness.answer = () => {
       throw new TypeError('a bug');

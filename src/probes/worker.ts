@@ -25,7 +25,7 @@ import type { ProbeResult, ProbeResults } from './results.ts';
 export interface ProbeChange {
   readonly type: ProbeType;
   readonly podUid: PodUid;
-  /** Container id as in statuses, with the scheme. */
+  /** The container ID as in statuses, with the scheme. */
   readonly containerId: string;
   readonly result: ProbeResult;
 }
@@ -38,18 +38,18 @@ export interface ProbeWorkerDeps {
   readonly prober: Prober;
   readonly results: ProbeResults;
   readonly observer: ProbeObserver;
-  /** The published status. */
+  /** The published status of the pod. */
   readonly statusOf: (uid: PodUid) => PodStatus | undefined;
   readonly isTerminating: (uid: PodUid) => boolean;
   readonly expand: ActionTarget['expand'];
-  /** Start time of this kubelet, on both clocks. */
+  /** The start time of this kubelet, on both clocks. */
   readonly startedAt: Instant;
   readonly startedMs: number;
-  /** Called synchronously; must not block. */
+  /** Called synchronously with a changed result; must not block. */
   readonly changed: (change: ProbeChange) => void;
 }
 
-/** A probe of one container. Constant for the lifetime of the worker. */
+/** A probe of one container, which does not change during the lifetime of the worker. */
 export interface ProbeWorkerSubject {
   readonly pod: Pod;
   readonly container: Container;
@@ -63,7 +63,10 @@ const initialResults: Readonly<Record<ProbeType, ProbeResult>> = {
   startup: 'unknown',
 };
 const maxProbeRetries = 3;
-/** A container that started this long before the kubelet was started by a previous one. */
+/**
+ * A container that started at least this long before the kubelet was started by a previous kubelet
+ * process.
+ */
 const restartMarginMs = 10_000;
 
 type Running = ContainerStatus & { readonly containerID: string };
@@ -72,8 +75,8 @@ type Running = ContainerStatus & { readonly containerID: string };
  * Probes one container periodically, through all its instances.
  *
  *   new instance ──> probing ──threshold──> result ──liveness failed, startup decided──> on hold
- *        ^ │
- *        └──────────────────────────── another instance ───────────────────────────────────┘
+ *        ^                                                                                  │
+ *        └───────────────────────────── another instance ───────────────────────────────────┘
  */
 export class ProbeWorker {
   readonly #deps: ProbeWorkerDeps;
@@ -81,15 +84,15 @@ export class ProbeWorker {
   readonly #recorder: ProbeRecorder;
   readonly #wake: HintLatch;
   readonly #periodMs: number;
-  /** Runtime id of the observed instance. */
+  /** The container ID of the observed instance. */
   #id: string | undefined;
   #observedMs = 0;
-  /** The last instance that was probed. */
+  /** The container ID of the instance that was probed last. */
   #probedId: string | undefined;
   #onHold = false;
   #isJittering = false;
   #isStopped = false;
-  /** Consecutive equal results. */
+  /** The number of consecutive equal results. */
   #streak: { readonly of: 'success' | 'failure'; readonly count: number } | undefined;
 
   constructor(deps: ProbeWorkerDeps, subject: ProbeWorkerSubject) {
@@ -112,21 +115,22 @@ export class ProbeWorker {
     }
   }
 
-  /** Takes effect immediately: results in flight are dropped. */
+  /** Stops the worker immediately: results in flight are dropped. */
   end(): void {
     this.#isStopped = true;
     if (this.#id !== undefined) this.#deps.results.remove(this.#subject.type, this.#id);
   }
 
   /**
-   * Probes a container that has started but was not probed yet immediately instead of at the next
+   * Probes a container that has started but was not probed yet immediately instead of in the next
    * period.
    */
   trigger(status: PodStatus): void {
     const observed = containerIn(status, this.#subject.container.name);
     if (observed?.state?.running === undefined || observed.started !== true) return;
     if (rawId(observed.containerID) === this.#probedId) return;
-    // Spreads the first probes of all pods after a restart of the kubelet.
+    // The random delay of the first probe, which spreads the probes of all pods after a restart of
+    // the kubelet.
     if (this.#isJittering && this.#isOlder(observed)) return;
     this.#wake.raise();
   }
@@ -178,7 +182,7 @@ export class ProbeWorker {
     return 'on';
   }
 
-  /** Results of an earlier instance do not count. */
+  /** The results of an earlier instance do not count. */
   #meet(observed: Running): void {
     const { results, clock } = this.#deps;
     const { type } = this.#subject;
@@ -194,8 +198,8 @@ export class ProbeWorker {
   }
 
   /**
-   * A published started or ready state without a probe by this kubelet comes from a previous one;
-   * it counts until the first probe.
+   * A published started or ready state without a probe by this kubelet process comes from a
+   * previous one; it counts until the first probe.
    */
   #firstResult(observed: Running): ProbeResult | undefined {
     const { type } = this.#subject;
@@ -231,7 +235,8 @@ export class ProbeWorker {
     const { type, probe } = this.#subject;
     const { clock } = this.#deps;
     const startedAt = Date.parse(observed.state?.running?.startedAt ?? '');
-    // The start time is wall time; a clock that was set back must not stop the probes.
+    // The start time of the container is wall time; a clock that was set back must not stop the
+    // probes.
     const ageMs = Math.max(clock.now() - startedAt, clock.monotonicMs() - this.#observedMs);
     if (Math.floor(ageMs / 1_000) < (probe.initialDelaySeconds ?? 0)) return false;
     return (observed.started === true) === (type !== 'startup');
@@ -255,10 +260,7 @@ export class ProbeWorker {
     this.#count(observed.containerID, { is: response.is, output: response.output });
   }
 
-  /**
-   * The container may have exited or been replaced during the probe; the result then belongs to
-   * neither instance.
-   */
+  /** The result is dropped if the container has exited or was replaced during the probe. */
   #isStill(id: string): boolean {
     const status = this.#deps.statusOf(this.#subject.pod.metadata.uid);
     if (status === undefined || isTerminalPhase(status.phase) || this.#isStopped) return false;
@@ -334,7 +336,7 @@ export class ProbeWorker {
   }
 }
 
-/** Unset and zero mean the default. */
+/** The seconds of a probe setting; the default if it is zero or missing. */
 function secondsOr(given: number | undefined, fallback: number): number {
   return given === undefined || given <= 0 ? fallback : given;
 }
@@ -344,7 +346,7 @@ function containerIn(status: PodStatus, name: string): Running | undefined {
   return found?.containerID === undefined || found.containerID === '' ? undefined : (found as Running);
 }
 
-/** Without the scheme. */
+/** The container ID without the scheme. */
 function rawId(containerId: string): string {
   return containerId.slice(containerId.indexOf('://') + 3);
 }

@@ -26,7 +26,7 @@ function wanting(
 
 const unwanted = "node(s) didn't match Pod's node affinity/selector";
 
-test('evaluates each operator of node affinity', () => {
+test('evaluates each operator of node affinity expressions', () => {
   const here = node({ size: '5', zone: 'a' });
   const cases: readonly (readonly [JsonObject, string | undefined])[] = [
     [{ key: 'zone', operator: 'In', values: ['a', 'b'] }, undefined],
@@ -44,7 +44,7 @@ test('evaluates each operator of node affinity', () => {
     assert.equal(nodeMismatch(wanting([expression]), here), expected, JSON.stringify(expression));
 });
 
-test('matches nodes by name, and no node with an empty term', () => {
+test('matches nodes by name in matchFields, and matches no node with an empty node selector term', () => {
   const named = wanting([], [{ key: 'metadata.name', operator: 'In', values: ['n'] }]);
   assert.equal(nodeMismatch(named, node({})), undefined);
   assert.equal(nodeMismatch(named, node({}, {}, 'm')), unwanted);

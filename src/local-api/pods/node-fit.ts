@@ -47,7 +47,7 @@ function matchesSelection(spec: PodSpec, node: StoredObject): boolean {
   return required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }
 
-/** An empty term matches no node. */
+/** An empty node selector term matches no node. */
 function matchesTerm(
   { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
   node: StoredObject,

@@ -12,12 +12,12 @@ export function typed(pod: StoredObject): TypedPod {
   return pod as unknown as TypedPod;
 }
 
-/** The pod with another spec. */
+/** A copy of the pod with the given spec. */
 export function withSpec(pod: StoredObject, spec: PodSpec): StoredObject {
   return { ...pod, spec: spec as unknown as JsonObject };
 }
 
-/** The object with fields set; undefined removes a field. */
+/** A copy of the object with the given fields; undefined removes a field. */
 export function withFields<T extends object>(object: T, fields: Partial<Record<keyof T, unknown>>): T {
   const merged = Object.entries({ ...object, ...fields });
   return Object.fromEntries(merged.filter(([, value]) => value !== undefined)) as T;
@@ -36,7 +36,10 @@ export interface NewCondition {
   readonly message?: string;
 }
 
-/** The pod with the condition; the transition time changes only with the status. */
+/**
+ * A copy of the pod with the given condition; lastTransitionTime changes only when the status of
+ * the condition does.
+ */
 export function withCondition(pod: StoredObject, condition: NewCondition, clock: Clock): StoredObject {
   const all = conditionsOf(pod);
   const before = all.find(({ type }) => type === condition.type);

@@ -68,7 +68,7 @@ const statusLists: readonly ListName[] = [
   'ephemeralContainerStatuses',
 ];
 
-/** state and lastState are always present. */
+/** A stored container status always has state and lastState. */
 function withContainerStates(status: JsonObject): JsonObject {
   const lists = statusLists.filter((name) => listAt(status, name).length > 0);
   return Object.fromEntries(
@@ -84,7 +84,7 @@ function withPreservedGeneration(old: JsonObject | undefined, condition: JsonObj
 type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
 type SpecName = 'containers' | 'initContainers' | 'ephemeralContainers';
 
-/** The first item of each name. */
+/** Keeps the first item of each name and drops the others. */
 function byName(list: readonly JsonObject[]): ReadonlyMap<unknown, JsonObject> {
   return new Map(list.map((item) => [item['name'], item] as const).reverse());
 }
@@ -137,7 +137,9 @@ function qosClassCauses(old: JsonObject, status: JsonObject): readonly FieldCaus
   return isChanged ? [invalid('status.qosClass', qosClass, 'field is immutable')] : [];
 }
 
-/** Addresses that were stored before are not validated again. */
+/**
+ * Validates pod and host IPs of a status; those that were stored before are not validated again.
+ */
 function addressCauses(
   old: JsonObject,
   status: JsonObject,

@@ -14,7 +14,7 @@ function refusalOf(api: LocalPods, options: Wish): StatusError['status'] {
     if (error instanceof StatusError) return error.status;
     throw error;
   }
-  throw new Error('It was not refused');
+  throw new Error('The request was not rejected');
 }
 
 function binding(more: JsonObject = {}): Wish {
@@ -102,7 +102,7 @@ test('rejects a pod with resource claims', () => {
   assert.match(message, /^pods "a" is forbidden: pod rejected: resource claims are for clusters/);
 });
 
-test('sets the disruption condition on eviction and deletes the pod with its grace period', () => {
+test('sets the DisruptionTarget condition on eviction and deletes the pod with its grace period', () => {
   using api = new LocalPods();
   api.surround();
   api.do({ verb: 'create', body: { ...bare, spec: { ...bare.spec, nodeName: 'n1' } } });
@@ -154,7 +154,7 @@ test('increments the generation only for spec changes', () => {
   );
 });
 
-test('treats omitted zero values as unchanged', () => {
+test('treats omitted zero values of a pod update as unchanged', () => {
   using api = new LocalPods();
   const spec = { ...bare.spec, hostNetwork: false, hostname: '', nodeSelector: {}, volumes: [] };
   const created = api.do({ verb: 'create', body: { ...bare, spec } });
@@ -164,7 +164,7 @@ test('treats omitted zero values as unchanged', () => {
   assert.equal(metadata.resourceVersion, created.metadata.resourceVersion);
 });
 
-test('rejects changes of immutable fields with their paths', () => {
+test('rejects changes of immutable fields and lists their paths', () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: bare });
   const spec = { hostname: 'h', containers: [{ name: 'm', image: 'x', command: ['b'] }] };
@@ -230,7 +230,7 @@ test('applies the lowest global default priority', () => {
   assert.equal(spec?.['preemptionPolicy'], 'Never');
 });
 
-test('rejects a pod in a missing or terminating namespace', () => {
+test('rejects the creation of a pod in a missing or terminating namespace', () => {
   using api = new LocalPods();
   const missing = refusalOf(api, { verb: 'create', namespace: 'none', body: bare });
   assert.deepEqual([missing.code, missing.message], [404, 'namespaces "none" not found']);
@@ -246,7 +246,7 @@ test('rejects a pod in a missing or terminating namespace', () => {
   assert.equal(going.details?.causes?.[0]?.reason, 'NamespaceTerminating');
 });
 
-test('rejects an invalid quantity', () => {
+test('rejects a pod with an invalid quantity', () => {
   using api = new LocalPods();
   const containers = [{ name: 'm', image: 'x', resources: { limits: { cpu: 'much' } } }];
   const { code, message } = refusalOf(api, { verb: 'create', body: { ...bare, spec: { containers } } });
@@ -273,7 +273,7 @@ test('rejects a status that restarts a terminated container against its policy',
   );
 });
 
-test('requires every service account except the default one to exist', () => {
+test('requires that the service account of a pod exists, unless it is the default one', () => {
   using api = new LocalPods();
   const create = { verb: 'create', resource: serverResources.namespaces, namespace: undefined } as const;
   api.do({ ...create, body: { metadata: { name: 'new' } } });

@@ -24,7 +24,7 @@ import {
 } from './update-rules.ts';
 import { warnAboutPod } from './warnings.ts';
 
-/** The strategy of pods. */
+/** The registry strategy of pods: defaults, admission and validation. */
 export const podStrategy: ResourceStrategy = createPodStrategy(new SpecDecoder());
 
 function createPodStrategy(decoder: SpecDecoder): ResourceStrategy {
@@ -83,7 +83,10 @@ export function podCauses(
   return [...own, ...updateCauses(before, pod)];
 }
 
-/** The node capacity is checked last. */
+/**
+ * Checks the resources of a valid pod against the capacity of its node. Throws a StatusError if
+ * they exceed it.
+ */
 function withCapacityCheck(
   causes: readonly FieldCause[],
   pod: StoredObject,

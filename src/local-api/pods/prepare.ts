@@ -30,7 +30,7 @@ function withDefaults(decoder: SpecDecoder, pod: StoredObject): StoredObject {
   return withSpec(pod, withAlwaysPresentFields(spec));
 }
 
-/** The generation depends on the defaulted spec. */
+/** Increments the generation when the spec differs after defaulting. */
 export function withUpdatedGeneration(
   pod: StoredObject,
   { before, subresource }: WriteContext,
@@ -109,7 +109,7 @@ function expressions(keys: readonly string[], operator: string, labels: Labels):
   });
 }
 
-/** Fields that the API server always returns. */
+/** Sets the pod fields that the API server returns even when a client has omitted them. */
 function withAlwaysPresentFields(spec: PodSpec): PodSpec {
   return withFields(spec, {
     containers: spec.containers.map(withResources),

@@ -7,7 +7,10 @@ import {
   readRecording,
 } from '../../../test/testdata/pods/recorded.ts';
 
-/** Documented differences: see docs/embedded-api-differences.md. */
+/**
+ * Pods whose error messages differ from the recorded ones, as docs/embedded-api-differences.md
+ * documents.
+ */
 const otherWords: ReadonlySet<string> = new Set([
   'privileged without escalation',
   'with a name of a seccomp profile that needs none',
@@ -15,7 +18,7 @@ const otherWords: ReadonlySet<string> = new Set([
   'with a claim of no source',
 ]);
 
-/** Equal causes are reported once. */
+/** Drops repeated causes of a recorded error: the API server reports some of them twice. */
 function distinct({ causes, ...answer }: RecordedAnswer): RecordedAnswer {
   if (causes === undefined) return answer;
   const known = new Map(causes.map((cause) => [`${cause.field} ${cause.message}`, cause]));

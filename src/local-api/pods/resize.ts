@@ -6,7 +6,8 @@ import { forbiddenField, invalid } from '../validation/causes.ts';
 import { typed, withFields } from './pod-object.ts';
 
 /**
- * Takes only resources and resize policies from the request, if the number of containers is equal.
+ * The pod resized as requested: only resources and resize policies are taken from the request, if
+ * it has the same number of containers.
  */
 export function resizeUpdate(before: StoredObject, desired: JsonObject): StoredObject {
   const next = (isJsonObject(desired['spec']) ? desired['spec'] : {}) as unknown as PodSpec;
@@ -27,7 +28,9 @@ function isOtherCount(old: PodSpec, next: PodSpec, list: List): boolean {
   return (old[list] ?? []).length !== (next[list] ?? []).length;
 }
 
-/** Renamed or reordered containers are taken unchanged, so that validation rejects them. */
+/**
+ * Renamed or reordered containers of a resize request are kept, so that validation rejects them.
+ */
 function resized(old: readonly Container[], next: readonly Container[]): readonly Container[] {
   if (old.some(({ name }, index) => next[index]?.name !== name)) return next;
   return old.map((container, index) => {
@@ -36,7 +39,7 @@ function resized(old: readonly Container[], next: readonly Container[]): readonl
   });
 }
 
-/** Validates a resize of valid pods. */
+/** Validates a resize of a pod; both versions are valid pods. */
 export function resizeCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const [old, spec] = [typed(before).spec, typed(after).spec];
   const order = orderCauses(old, spec);
@@ -61,7 +64,10 @@ function classCauses(before: StoredObject, after: StoredObject): readonly FieldC
   return [invalid('spec', was, 'Pod QOS Class may not change as a result of resizing')];
 }
 
-/** A kubelet that supports resize reports the resources of containers. */
+/**
+ * Rejects a resize if the kubelet reports no container resources, because it does not support
+ * resize.
+ */
 function supportCauses({ status }: StoredObject): readonly FieldCause[] {
   const statuses = (status?.['containerStatuses'] ?? []) as readonly JsonObject[];
   const running = statuses.find(({ state }) => isJsonObject(state) && state['running'] !== undefined);
@@ -69,7 +75,7 @@ function supportCauses({ status }: StoredObject): readonly FieldCause[] {
   return [forbiddenField('spec', 'Pod running on node without support for resize')];
 }
 
-/** Pod-level resources. */
+/** Validates changes of pod-level resources. */
 function podLevelCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   if (old.resources === undefined && spec.resources === undefined) return [];
   if (old.resources !== undefined && spec.resources === undefined)
@@ -147,7 +153,7 @@ function removedCauses(
   });
 }
 
-/** Compares resources except cpu and memory. */
+/** Compares the resources of two containers except cpu and memory. */
 function sameExceptCpuAndMemory(old: ResourceRequirements = {}, next: ResourceRequirements = {}): boolean {
   return sameValue(withoutCpuAndMemory(old), withoutCpuAndMemory(next));
 }

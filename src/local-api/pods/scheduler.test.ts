@@ -62,7 +62,7 @@ class Rig implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#end.abort(new Error('the test is over'));
+    this.#end.abort(new Error('The test has ended'));
     await this.#running;
     this.api[Symbol.dispose]();
   }
@@ -108,7 +108,7 @@ test('binds existing pods at start', async () => {
   }).run(end.signal);
   await settle();
   assert.equal(nodeOf(api.pod('early')), 'n1');
-  end.abort(new Error('the test is over'));
+  end.abort(new Error('The test has ended'));
   await running;
   api[Symbol.dispose]();
 });
@@ -129,7 +129,7 @@ test('reports a pod as unschedulable once and binds it when a node is added', as
   assert.equal(nodeOf(harness.api.pod()), 'n1');
 });
 
-test('respects cordons, taints and selectors until they change', async () => {
+test('binds no pod to a node while a cordon, taint or selector excludes it', async () => {
   await using harness = new Rig();
   const taints = [{ key: 'a', value: 'b', effect: 'NoSchedule' }];
   await harness.node('n1', { spec: { unschedulable: true, taints } });
@@ -170,7 +170,7 @@ test('binds a pod that tolerates the taint', async () => {
   assert.equal(nodeOf(harness.api.pod()), 'n1');
 });
 
-test('binds a thousand pods once each', async () => {
+test('binds each of a thousand pods exactly once', async () => {
   await using harness = new Rig();
   for (let index = 0; index < 1_000; index++) harness.api.do({ verb: 'create', body: pod(`p${index}`) });
   await harness.node('n1');

@@ -21,7 +21,10 @@ export interface SchedulerOptions {
 }
 
 const schedulerName = 'default-scheduler';
-/** A binding validates the pod again: for a larger pod it does not share a turn with the creation. */
+/**
+ * A pod with more containers is bound in a separate event loop turn after its creation, because a
+ * binding validates the pod again.
+ */
 const manyContainers = 250;
 const schedulerUser: ApiUser = { name: 'system:kube-scheduler', groups: ['system:authenticated'] };
 
@@ -94,7 +97,7 @@ export class Scheduler implements Controller {
     });
   }
 
-  /** Only if the message has changed. */
+  /** The condition is written only if its message has changed. */
   #markUnschedulable(pod: StoredObject, message: string): void {
     const { name, namespace } = pod.metadata;
     const known = conditionsOf(pod).find(({ type }) => type === 'PodScheduled');

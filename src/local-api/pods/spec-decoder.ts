@@ -19,7 +19,7 @@ export const isFeatureEnabled: FeatureGate = (gate) => !offGates.has(gate);
 export class SpecDecoder {
   #table: KindTable | undefined;
 
-  /** Loaded with the first pod. */
+  /** The schema of pods, which is loaded when the first pod is decoded. */
   get table(): KindTable {
     this.#table ??= new KindTable();
     return this.#table;
@@ -137,7 +137,10 @@ const maps: ReadonlySet<string> = new Set([
   'volumeAttributes',
 ]);
 
-/** Exceptions by path: fields of these names where a zero value is equal to unset. */
+/**
+ * Paths of fields where a zero value is equal to unset, although it differs for other fields of the
+ * same name.
+ */
 const meaninglessPaths: ReadonlySet<string> = new Set([
   'env.value',
   'imagePullSecrets.name',
@@ -147,7 +150,7 @@ const meaninglessPaths: ReadonlySet<string> = new Set([
   'tolerations.value',
 ]);
 
-/** Exceptions by path: further fields where a zero value differs from unset. */
+/** Paths of further fields where a zero value differs from unset. */
 const meaningfulPaths: ReadonlySet<string> = new Set([
   'containers.restartPolicy',
   'initContainers.restartPolicy',

@@ -72,7 +72,7 @@ function checkTarget({ kind = '', name = '' }: NonNullable<Binding['target']>): 
   ];
   if (causes.length === 0) return;
   const messages = causes.map(({ field, message }) => `${field}: ${message}`);
-  // The API server responds with 500 here.
+  // kube-apiserver responds with 500, not 422, to an invalid binding.
   const message = messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
   throw new StatusError({ code: 500, reason: '', message });
 }
@@ -110,7 +110,9 @@ function bindingConflict(name: string, why: string): StatusError {
   });
 }
 
-/** The complete bound pod; the subresource update takes only the mutable fields from it. */
+/**
+ * The complete pod after its binding; the subresource update takes only the mutable fields from it.
+ */
 function boundPod(
   pod: StoredObject,
   { metadata = {}, target = {} }: Binding,
@@ -183,7 +185,10 @@ function setDisruptionTarget(call: ApiCall, context: ServerContext, pod: StoredO
   return context.updateSubresource({ ...call, body }, 'status');
 }
 
-/** The condition update changes the resourceVersion, so the precondition is updated. */
+/**
+ * Setting the condition changes the resourceVersion, so the precondition of the deletion is
+ * updated.
+ */
 function withCurrentPrecondition(options: JsonObject, pod: StoredObject, updated: StoredObject): JsonObject {
   const preconditions = preconditionsOf(options);
   if (preconditions['resourceVersion'] !== pod.metadata.resourceVersion) return options;

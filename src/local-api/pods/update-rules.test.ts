@@ -22,7 +22,7 @@ test('accepts new tolerations and other tolerationSeconds, and rejects a removed
   assert.deepEqual(reasons([first, { ...second, value: 'y' }]), ['spec.tolerations']);
 });
 
-test('reads each of many tolerations a bounded number of times', () => {
+test('compares many tolerations in linear time', () => {
   const count = 2_000;
   let reads = 0;
   const tolerations = Array.from({ length: count }, (_, index) => ({

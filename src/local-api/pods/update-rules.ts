@@ -22,7 +22,7 @@ export function updateCauses(before: StoredObject, after: StoredObject): readonl
 
 const appArmorPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 
-/** These annotations are immutable. */
+/** Annotations that are immutable after the creation of a pod. */
 export function annotationCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const [old, next] = [before.metadata.annotations ?? {}, after.metadata.annotations ?? {}];
   const cause = (key: string, how: string) => {
@@ -44,7 +44,7 @@ function countCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   return [forbiddenField(`spec.${list}`, 'pod updates may not add or remove containers')];
 }
 
-/** The deadline may only be shortened. */
+/** activeDeadlineSeconds may be set or shortened, but not extended or removed. */
 function deadlineCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   const field = 'spec.activeDeadlineSeconds';
   const [was, is] = [old.activeDeadlineSeconds, spec.activeDeadlineSeconds];
@@ -61,7 +61,10 @@ function tolerationCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   return [forbiddenField('spec.tolerations', why)];
 }
 
-/** A set key: a pod may have tens of thousands of tolerations, too many for pairwise comparison. */
+/**
+ * The toleration as a set key: a pod may have tens of thousands of tolerations, too many for
+ * pairwise comparison.
+ */
 function withoutSeconds({ key, operator, value, effect }: Toleration): string {
   return JSON.stringify([key, operator, value, effect]);
 }
@@ -148,7 +151,7 @@ function immutableFieldCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[
   return [forbiddenField('spec', why)];
 }
 
-/** The new spec with the previous values of mutable fields. */
+/** The requested spec, with the mutable fields reset to their previous values for comparison. */
 function withChangeable(old: PodSpec, spec: PodSpec): PodSpec {
   const isNegativeCorrected =
     (old.terminationGracePeriodSeconds ?? 0) < 0 && spec.terminationGracePeriodSeconds === 1;
@@ -196,7 +199,7 @@ export function mirrorCauses(before: StoredObject, why: string): readonly FieldC
   return isMirror(before) ? [forbiddenField('[]', why)] : undefined;
 }
 
-/** Only the list of ephemeral containers is taken from the request. */
+/** An update of the ephemeralcontainers subresource takes only their list from the request. */
 export function ephemeralContainersUpdate(before: StoredObject, desired: JsonObject): StoredObject {
   const list = (desired['spec'] as JsonObject | undefined)?.['ephemeralContainers'];
   const { ephemeralContainers: _, ...rest } = before.spec ?? {};

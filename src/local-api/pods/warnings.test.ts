@@ -13,7 +13,7 @@ test('does not warn about a plain pod', () => {
   assert.deepEqual(warningsAbout('a', { containers: [{ name: 'm', image: 'x' }] }), []);
 });
 
-test('warns about questionable names, ports, variables and quantities', () => {
+test('warns about questionable names, ports, environment variables and quantities', () => {
   const env = [
     { name: 'A', value: '1' },
     { name: 'A', value: '2' },

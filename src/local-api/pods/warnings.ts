@@ -165,9 +165,9 @@ function aboutPorts(spec: PodSpec): readonly string[] {
   return [...clashesOf(ports), ...names];
 }
 
-/** The maximum number of earlier ports with which a port is compared. */
+/** The maximum number of preceding ports with which a port is compared. */
 const maxCompared = 50;
-/** The maximum number of warnings in a response. */
+/** The maximum number of warnings in a response header. */
 const maxClashes = 100;
 
 function clashesOf(ports: readonly PlacedPort[]): readonly string[] {

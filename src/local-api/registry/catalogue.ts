@@ -14,7 +14,7 @@ export class Catalogue {
     this.#byPath = new Map(entries.map((entry) => [pathOf(entry.resource), entry]));
   }
 
-  /** In discovery order. */
+  /** All resources in discovery order. */
   get all(): readonly ResourceEntry[] {
     return this.#entries;
   }

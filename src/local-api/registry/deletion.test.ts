@@ -90,7 +90,7 @@ test('rejects a deletionTimestamp set by a client', async () => {
   );
 });
 
-test('lets a strategy block the removal and change the object', async () => {
+test('lets a strategy block the removal of an object and change it', async () => {
   using harness = new LocalApiRig({
     rules: {
       namespaces: {

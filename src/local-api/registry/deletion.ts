@@ -6,12 +6,18 @@ import { badRequest, invalidFields } from '../api/status-errors.ts';
 import type { StoredMeta, StoredObject } from '../api/stored-object.ts';
 import { wholeNumber } from './list-options.ts';
 
-/** The effect of a delete request. */
+/** The effect of a delete request on its object. */
 export type Deletion =
   | { readonly do: 'remove' }
-  /** Watchers receive a MODIFIED and a DELETED event. */
+  /**
+   * Removes an object that is marked as terminating first: watchers receive a MODIFIED and a
+   * DELETED event.
+   */
   | { readonly do: 'mark-and-remove'; readonly object: StoredObject }
-  /** The object stays until its kubelet deletes it or its finalizers are removed. */
+  /**
+   * Marks the object as terminating: it stays until its kubelet deletes it or its finalizers are
+   * removed.
+   */
   | { readonly do: 'mark'; readonly object: StoredObject }
   /** The object is already being deleted with at most this grace period. */
   | { readonly do: 'nothing' };
@@ -19,7 +25,7 @@ export type Deletion =
 /** Whether something besides metadata.finalizers blocks the removal. */
 export type DeletionBlocker = (object: StoredObject) => boolean;
 
-/** Requires checked preconditions. */
+/** Determines the effect of a delete request whose preconditions have been checked. */
 export function planDeletion(
   object: StoredObject,
   options: DeleteOptions,
@@ -103,7 +109,9 @@ export interface ParsedDeleteOptions extends DeleteOptions {
 
 const policies = ['Foreground', 'Background', 'Orphan'];
 
-/** Delete options from the body, otherwise from the query. Throws a StatusError. */
+/**
+ * The delete options from the body of the request, otherwise from its query. Throws a StatusError.
+ */
 export function deleteOptionsOf(body: unknown, query: URLSearchParams): ParsedDeleteOptions {
   const options = isJsonObject(body) && Object.keys(body).length > 0 ? body : fromQuery(query);
   const causes = [...policyCauses(options), ...dryRunCauses(options['dryRun'])];
@@ -129,7 +137,7 @@ function fromQuery(query: URLSearchParams): JsonObject {
   };
 }
 
-/** There is no garbage collector, so the policy is only validated. */
+/** There is no garbage collector, so the propagation policy is only validated. */
 function policyCauses({ propagationPolicy, orphanDependents }: JsonObject): readonly FieldCause[] {
   const field = 'propagationPolicy';
   if (propagationPolicy === undefined || propagationPolicy === null) return [];

@@ -5,7 +5,9 @@ import { badRequest, invalidFields } from '../api/status-errors.ts';
 export interface ListOptions {
   readonly limit: number;
   readonly continue: string;
-  /** Empty for the latest version, or for a watch from any version. */
+  /**
+   * The requested version; empty for a read of the latest version, or for a watch from any version.
+   */
   readonly resourceVersion: string;
   readonly match: '' | 'Exact' | 'NotOlderThan';
   readonly timeoutSeconds: number;
@@ -83,13 +85,13 @@ function initialEventsOf(query: URLSearchParams): ListOptions['initialEvents'] {
   return isSet(query, 'sendInitialEvents') ? 'enabled' : 'disabled';
 }
 
-/** Any value except '0' and 'false' counts as true. */
+/** Parses a flag of the query: any value except '0' and 'false' counts as true. */
 export function isSet(query: URLSearchParams, name: string): boolean {
   const value = query.get(name);
   return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
 
-/** Zero if absent. */
+/** Parses a number of the query; zero if it is absent. */
 export function wholeNumber(query: URLSearchParams, name: string): number {
   const text = query.get(name) ?? '';
   if (text === '') return 0;

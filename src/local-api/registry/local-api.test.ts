@@ -20,7 +20,7 @@ function isOver(promise: Promise<unknown>): () => boolean {
   return () => over;
 }
 
-test('returns and sends nothing before it is durable', async () => {
+test('returns no response and sends no watch event before the change is durable', async () => {
   const durability = new ScriptedDurability();
   using harness = new LocalApiRig({ durability });
   durability.commit(harness.store.version);
@@ -46,7 +46,7 @@ test('returns and sends nothing before it is durable', async () => {
   assert.deepEqual(durability.appended, [harness.store.version - 1, harness.store.version]);
 });
 
-test('sends only durable changes, in order, and bookmarks up to them', async () => {
+test('sends only durable changes to watchers, in order, and bookmarks up to them', async () => {
   const durability = new ScriptedDurability();
   using harness = new LocalApiRig({ durability });
   durability.commit(harness.store.version);
@@ -195,7 +195,7 @@ const views: Record<string, ResourceView> = {
   },
 };
 
-test('serves one stored object under two resources', async () => {
+test('serves one stored object under two resources such as both kinds of events', async () => {
   using harness = new LocalApiRig({ views });
   const { eventsV1 } = serverResources;
   const plain = harness.watch(events);
@@ -222,7 +222,7 @@ test('serves one stored object under two resources', async () => {
   );
 });
 
-test('lists every resource once, and views only if they are given', () => {
+test('lists every resource once, and resources with a view only if their view is given', () => {
   const catalogue = createCatalogue({ pods: { generation: 'none' } });
   const paths = catalogue.all.map(
     ({ resource: { group, version, plural } }) => `${group}/${version}/${plural}`,

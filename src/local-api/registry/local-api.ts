@@ -31,8 +31,8 @@ export interface LocalApiDeps {
   readonly durability: Durability;
   readonly catalogue: Catalogue;
   /**
-   * The maximum number of pending events of a slow watcher; by default enough for a namespace full
-   * of objects.
+   * The maximum number of pending events of a slow watcher; by default enough for one event for
+   * each object of a large namespace.
    */
   readonly maxPendingEvents?: number;
   /** Limits of the memory for stored objects; none if not set. */
@@ -68,8 +68,8 @@ export class LocalApi implements Disposable {
     this.#reads = new Reads(store, catalogue);
     const budget = storageLimits && new StorageBudget(store, storageLimits);
     this.#writes = new Writes({ store, clock, random, catalogue, namespaces: 'checked', budget });
-    // Subscribed before the durability: the watchers must receive each change before it is reported
-    // as committed.
+    // Watchers subscribe to the store before the durability layer does, so that they have received
+    // a change when it is reported as committed.
     this.#watchers = new Watchers({ store, durability, clock, random, maxPending: maxWaiting });
     this.#subscription = store.subscribe((change) => durability.append(change));
     this.context = {
@@ -99,7 +99,8 @@ export class LocalApi implements Disposable {
   }
 
   /**
-   * Throws a StatusError for an invalid request; ends without an error when the signal is aborted.
+   * Starts a watch. Throws a StatusError for an invalid request; the watch ends without an error
+   * when the signal is aborted.
    */
   watch(call: ApiCall, signal: AbortSignal): AsyncIterable<ServedWatchEvent> {
     if (call.entry.storage !== 'stored' || call.subresource !== undefined) throw methodNotAllowed();
@@ -165,7 +166,7 @@ export class LocalApi implements Disposable {
     return { kind: 'object', code: 200, object: this.#reads.get(request, version, newest) };
   }
 
-  /** A pod with thousands of containers takes too long for one turn of the event loop. */
+  /** Creating a pod with thousands of containers takes too long for one turn of the event loop. */
   async #write(call: ApiCall, request: ApiRequest): Promise<ApiResponse> {
     const inSteps = call.entry.strategy.writeTurns === 'several';
     if (inSteps) await nextTurn();
@@ -201,8 +202,8 @@ export class LocalApi implements Disposable {
   }
 
   /**
-   * Serial: a failure does not undo earlier deletions. Each batch is committed before the next one
-   * starts.
+   * Deletes the objects of a collection serially: a failure does not undo earlier deletions. Each
+   * batch is committed before the next one starts.
    */
   async #deleteCollection(call: ApiCall, request: ApiRequest, signal: AbortSignal): Promise<ApiResponse> {
     const { store, durability } = this.#deps;
@@ -243,7 +244,7 @@ export class LocalApi implements Disposable {
   }
 
   #checkVerb({ entry, verb, subresource, namespace }: ApiCall): void {
-    // Across namespaces only list and watch are supported.
+    // Requests without a namespace can only list and watch.
     const lacksNamespace = entry.resource.scope === 'namespace' && namespace === undefined;
     if (lacksNamespace && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
     if (subresource === undefined) {
@@ -260,7 +261,7 @@ function actionOf({ entry: { strategy }, subresource = '' }: ApiCall): RequestAc
   return Object.hasOwn(strategy.handlers ?? {}, subresource) ? strategy.handlers?.[subresource] : undefined;
 }
 
-/** Streaming subresources are handled elsewhere. */
+/** Streaming subresources such as pods/exec are handled by the HTTP server, not here. */
 function checkSubresource({ entry, subresource }: ApiCall): void {
   if (subresource !== undefined && !isWritableSubresource(entry.strategy, subresource)) throw pathNotFound();
 }

@@ -88,13 +88,16 @@ export function namespaceMismatch(): Error {
   return badRequest('the namespace of the provided object does not match the namespace sent on the request');
 }
 
-/** The alphabet of generated names, without vowels and ambiguous characters. */
+/** The alphabet of generated names, without vowels and characters that look alike. */
 const suffixLetters = 'bcdfghjklmnpqrstvwxz2456789';
 const suffixLength = 5;
 const maxPrefixLength = 63 - suffixLength;
 const maxTries = 8;
 
-/** The given name, or a generated one that is free after a limited number of tries. */
+/**
+ * The name of a new object: the given one, or one generated from generateName that is free, after a
+ * limited number of tries.
+ */
 export function chooseName(
   request: ApiRequest,
   meta: JsonObject,

@@ -97,7 +97,7 @@ function withOwnersOf(
   return kind === 'Pod' ? withField(metadata, 'ownerReferences', ownerReferences) : metadata;
 }
 
-/** Takes only resources and resize policies of containers. */
+/** A resize takes only resources and resize policies of containers from the request. */
 function resized(before: JsonObject, desired: JsonObject): JsonObject {
   const lists = ['containers', 'initContainers'].flatMap((name) =>
     before[name] === undefined

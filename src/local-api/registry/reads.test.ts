@@ -24,7 +24,7 @@ test('names the group in a NotFound error', async () => {
   assert.deepEqual(other.details, { name: 'x', group: 'coordination.k8s.io', kind: 'leases' });
 });
 
-test('returns the version of the read, and an empty items list', async () => {
+test('returns a list with the resource version of the read, and an empty items list if there are no objects', async () => {
   using harness = await withMaps('b', 'a');
   const list = await harness.list(configMaps);
   assert.deepEqual(
@@ -72,7 +72,7 @@ test('returns remainingItemCount only without selectors', async () => {
   assert.equal(last.metadata.continue, undefined);
 });
 
-test('returns a new token for an expired one, which continues at the current version', async () => {
+test('returns a new continue token for an expired one, which continues at the current version', async () => {
   using harness = await withMaps('a', 'b', 'c');
   const { metadata } = await harness.list(configMaps, { query: { limit: '1' } });
   for (let i = 0; i < 8; i++) await harness.configMap(`d${i}`);
@@ -84,7 +84,7 @@ test('returns a new token for an expired one, which continues at the current ver
   assert.deepEqual(await harness.names(configMaps, { query: again }), ['b', 'c']);
 });
 
-test('rejects a malformed token', async () => {
+test('rejects a malformed continue token', async () => {
   using harness = await withMaps('a');
   const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
   for (const token of [
@@ -102,7 +102,7 @@ test('rejects a malformed token', async () => {
   await refusedWith(harness.ask('list', configMaps, { query: both }), 400);
 });
 
-test('lists at the exact version, not older than it, or any version', async () => {
+test('lists at the exact resource version, at one not older than it, or at any version', async () => {
   using harness = await withMaps('a', 'b');
   const then = String(harness.store.version);
   await harness.configMap('c');
@@ -121,7 +121,7 @@ test('lists at the exact version, not older than it, or any version', async () =
   );
 });
 
-test('rejects a version above the current one', async () => {
+test('rejects a resource version above the current one', async () => {
   using harness = await withMaps('a');
   for (const verb of ['get', 'list'] as const) {
     const requested = harness.ask(verb, configMaps, { name: 'a', query: { resourceVersion: '999' } });
@@ -135,7 +135,7 @@ test('rejects a version above the current one', async () => {
   }
 });
 
-test('rejects conflicting options with all causes', async () => {
+test('rejects conflicting list options with all causes', async () => {
   using harness = await withMaps('a');
   const refused = async (query: Record<string, string>, code: number) =>
     (await refusedWith(harness.ask('list', configMaps, { query }), code)).message;

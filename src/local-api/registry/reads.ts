@@ -22,7 +22,7 @@ export interface ListPage {
   readonly items: readonly StoredObject[];
   readonly version: number;
   readonly continue?: string;
-  /** Only known without selectors. */
+  /** remainingItemCount; undefined for a list with selectors. */
   readonly remaining?: number;
 }
 
@@ -59,7 +59,7 @@ export class Reads {
     const { test, matches } = selection(request, entry);
     const { objects, version } = this.#snapshot(request, entry, options, freshness);
     const selected = matches === 'all' ? objects : objects.filter(test);
-    // The limit is ignored for resourceVersion 0.
+    // The limit of a list is ignored for resourceVersion 0.
     const limit = options.resourceVersion === '0' || options.limit <= 0 ? undefined : options.limit;
     if (limit === undefined)
       return { items: selected.map((object) => asResource(entry, object)).toArray(), version };
@@ -77,7 +77,7 @@ export class Reads {
     };
   }
 
-  /** Keys in tokens omit the namespace of the path. */
+  /** The keys in continue tokens omit the namespace of the request path. */
   #keyFor({ namespace, resource }: ApiRequest, { metadata }: StoredObject): string {
     const isPlain = namespace !== undefined || resource.scope === 'cluster';
     return isPlain ? metadata.name : storedObjectKey(metadata.namespace, metadata.name);
@@ -139,7 +139,7 @@ export function storedResource({ resource, view }: ResourceEntry): ResourceEntry
   return view?.of ?? resource;
 }
 
-/** Converts a stored object with the view of the resource. */
+/** Converts a stored object to the resource under which it is requested. */
 export function asResource({ view }: ResourceEntry, object: StoredObject): StoredObject {
   return view === undefined ? object : view.toView(object);
 }
@@ -170,9 +170,12 @@ function expiredContinueToken(start: string): Error {
 
 /** The position in a continue token. */
 export interface ListPosition {
-  /** The version of all pages; undefined to continue an expired list at the current version. */
+  /**
+   * The resource version of all pages; undefined to continue an expired list at the current
+   * version.
+   */
   readonly version: number | undefined;
-  /** The first key of the page. */
+  /** The key of the first object on the page. */
   readonly start: string;
 }
 
@@ -182,7 +185,7 @@ function encodeContinue({ version, start }: ListPosition): string {
   return Buffer.from(JSON.stringify({ v: tokenVersion, rv: version ?? -1, start })).toString('base64url');
 }
 
-/** Throws a StatusError for a malformed token. */
+/** Parses a continue token. Throws a StatusError if it is malformed. */
 function decodeContinue(token: string): ListPosition {
   const { v, rv, start } = parsed(token);
   if (v !== tokenVersion) throw invalidToken(`: server does not recognize this encoded version ${v ?? ''}`);
@@ -200,7 +203,7 @@ function parsed(token: string): { readonly v?: unknown; readonly rv?: unknown; r
     const value: unknown = JSON.parse(Buffer.from(token, 'base64url').toString());
     if (isJsonObject(value)) return value;
   } catch {
-    // Handled below.
+    // A token that cannot be parsed is reported below.
   }
   throw invalidToken('');
 }

@@ -1,7 +1,7 @@
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import type { ResourceEntry, ResourceStrategy, ResourceVerb, SubresourceEntry } from '../api/api-types.ts';
 
-/** Strategy properties that do not depend on the fields of a kind. */
+/** The properties of a strategy that do not depend on the fields of a kind. */
 type StrategyTraits = Pick<
   ResourceStrategy,
   'status' | 'generation' | 'unconditionalUpdate' | 'createOnUpdate'
@@ -60,7 +60,7 @@ function grouped(
   return { group, version: 'v1', plural, kind, scope };
 }
 
-/** Resources that the kubelet does not use. */
+/** Resources that clients expect but the kubelet does not use. */
 export const serverResources = {
   namespaces: core('namespaces', 'Namespace', 'cluster'),
   bindings: core('bindings', 'Binding'),
@@ -90,7 +90,7 @@ export const serverResources = {
   ),
 } as const satisfies Record<string, ApiResource>;
 
-/** Created for each catalogue; the core group first. */
+/** All resources of the API, those of the core group first; built for each catalogue. */
 export function resourceTable(): readonly ResourceDefinition[] {
   return [...coreResources(), ...otherResources(), ...storageResources(), ...reviewResources()];
 }

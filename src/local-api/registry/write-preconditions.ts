@@ -14,7 +14,7 @@ import type { StoredObject } from '../api/stored-object.ts';
 import { namespaceMismatch } from './object-meta.ts';
 import { serverResources } from './resource-table.ts';
 
-/** The object must match the path. */
+/** Name and namespace of an object must match the request path. */
 export function checkMatchesPath({ resource, namespace, name = '' }: ApiRequest, desired: JsonObject): void {
   const { name: own, namespace: home } = desired;
   if ((home ?? '') !== '' && resource.scope === 'namespace' && home !== namespace) throw namespaceMismatch();
@@ -26,7 +26,7 @@ export function checkMatchesPath({ resource, namespace, name = '' }: ApiRequest,
     throw badRequest(`the name of the object (${own}) does not match the name on the URL (${name})`);
 }
 
-/** A given uid or resourceVersion is a precondition. */
+/** A uid or resourceVersion in the object of a request is a precondition. */
 export function checkUpdatePreconditions(
   request: ApiRequest,
   { metadata }: StoredObject,
@@ -63,7 +63,7 @@ export function checkDeletePreconditions(
   { metadata }: StoredObject,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
-  // The API server checks namespaces first and with another message.
+  // kube-apiserver checks the preconditions of namespaces first, and has another message for them.
   if (uid !== undefined && uid !== metadata.uid && request.resource.plural === 'namespaces')
     throw conflict(
       request,
@@ -83,9 +83,9 @@ export function checkDeletePreconditions(
     );
 }
 
-/** Some kinds reject unconditional updates. */
+/** Some kinds reject updates without a resourceVersion. */
 export function versionRequired({ resource: { plural, group }, name = '' }: ApiRequest): StatusError {
-  // The API server names the plural instead of the kind here.
+  // kube-apiserver names the plural in this error, not the kind.
   const what = group === '' ? plural : `${plural}.${group}`;
   const message = 'Invalid value: 0: must be specified for an update';
   const field = 'metadata.resourceVersion';

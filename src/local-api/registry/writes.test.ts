@@ -72,7 +72,7 @@ test('rejects a create of an existing object, also of one that is being deleted'
   await refusedWith(harness.configMap('a'), 409, 'object is being deleted: configmaps "a" already exists');
 });
 
-test('rejects a create with another namespace, with a version, or in a missing or terminating namespace', async () => {
+test('rejects a create whose object has another namespace or a version, or whose namespace is missing or terminating', async () => {
   using harness = new LocalApiRig();
   await refusedWith(
     harness.configMap('a', { metadata: { namespace: 'other' } }),
@@ -96,7 +96,7 @@ test('rejects a create with another namespace, with a version, or in a missing o
   ]);
 });
 
-test('rejects an update with a stale version', async () => {
+test('rejects an update with a stale resource version', async () => {
   using harness = new LocalApiRig();
   const first = await harness.configMap('a');
   const put = (metadata: object, data: object = { k: 'v' }) =>
@@ -121,7 +121,7 @@ test('rejects an update with a stale version', async () => {
   await refusedWith(put({ name: undefined }), 400);
 });
 
-test('neither increments the version nor notifies for an unchanged object', async () => {
+test('neither increments the resource version nor notifies watchers for an unchanged object', async () => {
   using harness = new LocalApiRig();
   const before = await harness.configMap('a', { data: { k: 'v' } });
   const watch = harness.watch(configMaps);
@@ -150,7 +150,7 @@ test('drops fields that a strategy sets to undefined', async () => {
   assert.equal(patched.metadata.resourceVersion, created.metadata.resourceVersion);
 });
 
-test('creates on update and rejects unconditional updates for some kinds', async () => {
+test('creates a missing object on update, and rejects an update without resource version, for some kinds', async () => {
   using harness = new LocalApiRig();
   const body = { metadata: { name: 'l' }, spec: { holderIdentity: 'me' } };
   const created = await harness.ask('update', leases, { name: 'l', body });
@@ -166,7 +166,7 @@ test('creates on update and rejects unconditional updates for some kinds', async
   await refusedWith(harness.ask('update', leases, { name: 'm', body: claimed }), 409);
 });
 
-test('does not store a dry run', async () => {
+test('does not store the object of a dry run', async () => {
   using harness = new LocalApiRig();
   await harness.configMap('a', { data: { k: 'v' } });
   const { version } = harness.store;
@@ -237,7 +237,7 @@ test('updates only container resources through the resize subresource', async ()
   assert.deepEqual(spec?.['containers'], [{ name: 'c', image: 'i', resources: { requests: { cpu: '1' } } }]);
 });
 
-test('applies three patch types and treats uid and version as preconditions', async () => {
+test('applies the three patch types and treats uid and resourceVersion in a patch as preconditions', async () => {
   using harness = new LocalApiRig();
   const { metadata } = await harness.configMap('a', { data: { k: 'v' } });
   const patch = (kind: 'json' | 'merge' | 'strategic' | undefined, body: object | readonly unknown[]) =>
@@ -269,7 +269,7 @@ test('applies three patch types and treats uid and version as preconditions', as
   await refusedWith(harness.ask('patch', configMaps, { name: 'none', patch: 'merge', body: {} }), 404);
 });
 
-test('reports all causes of an invalid object once', async () => {
+test('reports each cause of an invalid object once', async () => {
   const cause = (field: string) =>
     ({ reason: 'FieldValueRequired', field, message: 'Required value' }) as const;
   const validate = () => [cause('data.a'), cause('data.b'), cause('data.a')];
@@ -321,7 +321,7 @@ test('runs the steps of a strategy in order and returns warnings', async () => {
   assert.deepEqual(harness.warnings, ['careful', 'careful']);
 });
 
-test('rejects unsupported verbs and unknown subresources', async () => {
+test('rejects verbs that a resource does not support and unknown subresources', async () => {
   using harness = new LocalApiRig();
   await refusedWith(harness.ask('deletecollection', serverResources.namespaces), 405);
   const { details } = await refusedWith(

@@ -64,7 +64,7 @@ export interface Deleted {
   readonly how: 'removed' | 'kept';
 }
 
-/** Executes authorized writes with the strategy of their resource. */
+/** Executes authorized writes according to the strategy of their resource. */
 export class Writes {
   readonly #deps: WritesDeps;
   readonly #patchApplier = new PatchApplier();
@@ -79,8 +79,8 @@ export class Writes {
 
   /**
    * Admits the object and returns the function that validates and stores it, so that an expensive
-   * create can take two turns of the event loop. What another request may have changed in between is
-   * checked again.
+   * create can be split into two turns of the event loop. The second function repeats the checks
+   * whose result another request may have changed in between.
    */
   beginCreate(request: ApiRequest, body: unknown): () => StoredObject {
     const entry = this.#entry(request);
@@ -115,7 +115,7 @@ export class Writes {
     return { object: asResource(entry, this.#change(request, entry, before, desired)), how: 'changed' };
   }
 
-  /** `read` decodes the patched object and rejects an invalid one. */
+  /** `read` decodes the patched object and throws for an invalid one. */
   patch(
     request: ApiRequest,
     patch: Patch,
@@ -126,7 +126,7 @@ export class Writes {
     const current = asResource(entry, before);
     const patched = this.#patchApplier.apply(entry.resource.kind, current, patch);
     const desired = asStored(entry, read(withoutEmptyFields(patched)));
-    // A version or uid in the patch is a precondition.
+    // A resourceVersion or uid in the patch is a precondition.
     checkMatchesPath(request, metadataOf(desired));
     checkUpdatePreconditions(request, before, metadataOf(desired), 'patch');
     return asResource(entry, this.#change(request, entry, before, desired));
@@ -188,7 +188,7 @@ export class Writes {
     return this.#storeOrRemove(request, entry, before, admitted);
   }
 
-  /** Runs prepare and admit; drops undefined fields. */
+  /** Runs the prepare and admit steps of the strategy; drops undefined fields. */
   #admit(
     request: ApiRequest,
     { strategy: { prepare, admit } }: ResourceEntry,
@@ -212,12 +212,13 @@ export class Writes {
       ...(strategy.validate?.(object, context) ?? []),
       ...(view?.validate(object, context.before) ?? []),
     ];
-    // Errors name the stored kind.
+    // Error messages name the kind under which the object is stored.
     if (causes.length > 0) throw invalid({ ...request, resource: view?.of ?? request.resource }, causes);
   }
 
   /**
-   * Skips unchanged objects; removes an object that is being deleted when its last blocker is gone.
+   * Skips the write of an unchanged object; removes a terminating object when nothing blocks its
+   * removal any more.
    */
   #storeOrRemove(
     request: ApiRequest,
@@ -232,7 +233,10 @@ export class Writes {
     return after;
   }
 
-  /** The first step of a deletion grows an object by its deletion timestamp, and is never rejected for lack of storage. */
+  /**
+   * Setting the deletion timestamp makes an object larger, but is never rejected for lack of
+   * storage.
+   */
   #store(
     request: ApiRequest,
     entry: ResourceEntry,
@@ -309,7 +313,7 @@ function withoutEmptyVersion(object: StoredObject): StoredObject {
   return resourceVersion === '' ? { ...object, metadata: metadata as StoredMeta } : object;
 }
 
-/** Converts a sent object to its stored form. */
+/** Converts an object from a request to the form in which it is stored. */
 function asStored({ view }: ResourceEntry, sent: JsonObject): JsonObject {
   return view === undefined ? sent : view.stored(sent);
 }

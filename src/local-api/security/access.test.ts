@@ -103,7 +103,7 @@ const refusedCallers: Readonly<Record<string, Maker>> = {
 
 describe('invalid credentials', () => {
   for (const [what, make] of Object.entries(refusedCallers)) {
-    test(`are rejected: ${what}`, async () => {
+    test(`rejects invalid credentials: ${what}`, async () => {
       const clock = new VirtualClock();
       const harness = await SecurityRig.open(clock);
       assert.equal(await harness.who(await make(harness, clock)), 401);
@@ -111,7 +111,7 @@ describe('invalid credentials', () => {
     });
   }
 
-  test('are ignored beside a valid token, and a bad token beside a valid certificate', async () => {
+  test('ignores invalid credentials beside a valid token, and an invalid token beside a valid certificate', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const bad = shownPair(clientPair(await someAuthorities(clock), admin, clock.now()));
@@ -124,7 +124,7 @@ describe('invalid credentials', () => {
     assert.equal(((await harness.who({ ...good, ...shownToken('x') })) as ApiUser).name, 'kubeling-admin');
   });
 
-  test('include certificates that expired or whose CA was replaced', async () => {
+  test('rejects certificates that have expired or whose CA was replaced', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const shown = shownPair(clientPair(harness.authorities, admin, clock.now()));
@@ -135,14 +135,14 @@ describe('invalid credentials', () => {
 });
 
 describe('valid credentials', () => {
-  test('are not required for the anonymous user', async () => {
+  test('accepts requests without credentials as the anonymous user', async () => {
     const harness = await SecurityRig.open();
     const nobody = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
     assert.deepEqual(await harness.who({}), nobody);
     assert.deepEqual(await harness.who({ headers: { authorization: 'Basic eDp5' } }), nobody);
   });
 
-  test('include a certificate with its organizations as groups', async () => {
+  test('accepts a client certificate and takes the groups from its organizations', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const user = (await harness.who(
@@ -155,7 +155,7 @@ describe('valid credentials', () => {
     );
   });
 
-  test('include a token, also as a WebSocket protocol', async () => {
+  test('accepts a token in a header or as a WebSocket protocol', async () => {
     const harness = await SecurityRig.open();
     const token = harness.tokens.issue(harness.claims());
     const coded = `base64url.bearer.authorization.k8s.io.${Buffer.from(token).toString('base64url')}`;
@@ -176,7 +176,7 @@ describe('valid credentials', () => {
     }
   });
 
-  test('include the token of a terminating pod until a minute after its deletion timestamp', async () => {
+  test('accepts the token of a terminating pod until a minute after its deletion timestamp', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const token = harness.tokens.issue(harness.claims());
@@ -223,7 +223,7 @@ async function users(
   };
 }
 
-/** Permissions besides those of the administrator. */
+/** The requests that users other than the administrator may send. */
 const wishes: readonly (readonly [wish: string, ...who: Everyone[]])[] = [
   ['create authorization.k8s.io/selfsubjectaccessreviews', 'node', 'account'],
   ['create authorization.k8s.io/selfsubjectrulesreviews', 'node', 'account'],
@@ -316,7 +316,7 @@ const paths: readonly (readonly [path: string, ...who: Everyone[]])[] = [
 ];
 
 describe('authorization', () => {
-  test('of every user and request is as expected', async () => {
+  test('allows or denies each request of each user as expected', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const known = await users(harness, clock);
@@ -327,7 +327,7 @@ describe('authorization', () => {
     }
   });
 
-  test('of non-resource paths is as expected', async () => {
+  test('allows or denies requests for non-resource paths as expected', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const known = await users(harness, clock);
@@ -349,7 +349,7 @@ describe('authorization', () => {
     }
   });
 
-  test('returns the reason of a rejection', async () => {
+  test('returns the reason for which a request is denied', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const wish = { verb: 'get', group: '', version: 'v1', resource: 'secrets', subresource: '' };
@@ -360,7 +360,7 @@ describe('authorization', () => {
     });
   });
 
-  test('returns matching rules in a SelfSubjectRulesReview', async () => {
+  test('returns the rules of the user in a SelfSubjectRulesReview', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const known = await users(harness, clock);
@@ -384,7 +384,7 @@ describe('a granted role', () => {
     return (line: string) => harness.may(account, wishOf(line));
   };
 
-  test('view allows reading in the namespace, except secrets', async () => {
+  test('role view allows reading in its namespace, except secrets', async () => {
     const may = await granted('shop/builder=view');
     for (const line of [
       'get pods shop/web',
@@ -405,7 +405,7 @@ describe('a granted role', () => {
       assert.equal(await may(line), false, line);
   });
 
-  test('edit allows writing and exec, but not issuing tokens', async () => {
+  test('role edit allows writing and exec, but not issuing tokens', async () => {
     const may = await granted('shop/*=edit');
     for (const line of [
       'create pods shop/',
@@ -424,7 +424,7 @@ describe('a granted role', () => {
       assert.equal(await may(line), false, line);
   });
 
-  test('in all namespaces includes reading cluster-scoped resources', async () => {
+  test('a role in all namespaces includes reading cluster-scoped resources', async () => {
     const may = await granted('shop/builder=admin@*');
     for (const line of [
       'list pods',
@@ -437,7 +437,7 @@ describe('a granted role', () => {
       assert.equal(await may(line), false, line);
   });
 
-  test('is rejected if malformed', () => {
+  test('rejects the malformed setting of a granted role', () => {
     assert.deepEqual(parseGrant('a/b=view@c'), {
       to: 'system:serviceaccount:a:b',
       role: 'view',
@@ -451,7 +451,7 @@ describe('a granted role', () => {
 describe('impersonation', () => {
   const as = (headers: Record<string, string>) => ({ headers });
 
-  test('by the administrator has the permissions of the impersonated user', async () => {
+  test('an impersonating administrator has the permissions of the impersonated user', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const shown = shownPair(clientPair(harness.authorities, admin, clock.now()));
@@ -476,7 +476,7 @@ describe('impersonation', () => {
     });
   });
 
-  test('is rejected for other users and without a user', async () => {
+  test('rejects impersonation by other users and without a user name', async () => {
     const clock = new VirtualClock();
     const harness = await SecurityRig.open(clock);
     const token = shownToken(harness.tokens.issue(harness.claims())).headers;

@@ -1,11 +1,14 @@
 import type { Logger } from '../../lib/index.ts';
 
-/** An exec, attach, port-forward or proxy request, with its user, target and result. */
+/**
+ * The audit record of an exec, attach, port-forward or proxy request, with its user, target and
+ * result.
+ */
 export interface AuditEvent {
   readonly user: string;
-  /** The client address. */
+  /** The IP address of the client. */
   readonly source: string | undefined;
-  /** Such as `pods/exec`. */
+  /** The resource with its subresource, such as `pods/exec`. */
   readonly what: string;
   readonly namespace: string | undefined;
   readonly name: string | undefined;
@@ -16,14 +19,14 @@ export interface AuditEvent {
   readonly argumentCount?: number | undefined;
   /** The path of a proxy request without its query. */
   readonly path?: string | undefined;
-  /** The status code, with the message of an error. */
+  /** The status code of the response, with the message of an error. */
   readonly result: string;
   readonly durationMs: number;
 }
 
 const maxTextLength = 2_048;
 
-/** Logs one line per request, whatever its result. */
+/** Logs one line for each audited request, whatever its result. */
 export function logAuditEvent(log: Logger, reach: AuditEvent): void {
   const { program, path, durationMs, ...rest } = reach;
   log.info('Audit: streaming or proxy request', {

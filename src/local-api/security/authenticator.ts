@@ -5,11 +5,11 @@ import { checkChain, isValidAt, readLeaves, type ValidityPeriod } from '../../pr
 import type { ApiUser } from '../api/index.ts';
 import type { TokenIssuer } from '../kinds/index.ts';
 
-/** The credentials of a request. */
+/** The credentials that a client has presented with a request. */
 export interface PresentedCredentials {
   /**
-   * The certificate of the connection; `untrusted` is the TLS result of the handshake, which may be
-   * outdated.
+   * The certificate of the connection; `untrusted` is the result of its verification in the TLS
+   * handshake, which may be outdated.
    */
   readonly certificate:
     | { readonly certificate: X509Certificate; readonly untrusted: string | undefined }
@@ -19,9 +19,9 @@ export interface PresentedCredentials {
 
 export type AuthenticationResult =
   | { readonly kind: 'user'; readonly user: ApiUser }
-  /** No credentials. */
+  /** The request has no credentials. */
   | { readonly kind: 'anonymous'; readonly user: ApiUser }
-  /** Invalid credentials; `why` is logged and not sent to the client. */
+  /** The credentials are invalid; `why` is logged and not sent to the client. */
   | { readonly kind: 'refused'; readonly why: string };
 
 export interface CredentialAuthenticator {
@@ -71,7 +71,8 @@ function certificateAuthenticator({
   authority,
   clock,
 }: AuthenticatorDeps): (certificate: PresentedCredentials['certificate']) => CredentialResult {
-  // Cached by certificate object, which lives as long as its connection.
+  // The verified certificates are cached by certificate object, which lives as long as its
+  // connection.
   const known = new WeakMap<X509Certificate, VerifiedCertificate>();
   return (shown) => {
     if (shown === undefined) return undefined;
@@ -112,8 +113,8 @@ function authenticateToken(headers: IncomingHttpHeaders, { tokens }: Authenticat
 const protocolPrefix = 'base64url.bearer.authorization.k8s.io.';
 
 /**
- * From the Authorization header, or from the WebSocket protocols for browsers, which cannot set
- * headers.
+ * The token from the Authorization header, or from the WebSocket protocols for browsers, which
+ * cannot set headers.
  */
 function bearerTokenOf({
   authorization,

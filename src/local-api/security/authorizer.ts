@@ -18,9 +18,9 @@ const everything: AccessRules = {
   incomplete: false,
 };
 
-/** Paths that are allowed without authentication. */
+/** Paths that unauthenticated clients may read. */
 const publicPaths = ['/healthz', '/livez', '/readyz', '/version', '/version/'];
-/** Paths that are allowed for authenticated users: discovery and token issuer documents. */
+/** Paths that authenticated users may read: discovery and token issuer documents. */
 const authenticatedPaths = [
   ...publicPaths,
   '/api',
@@ -42,7 +42,7 @@ const selfReviewRules: readonly ResourceRule[] = [
   { verbs: ['create'], apiGroups: ['authentication.k8s.io'], resources: ['selfsubjectreviews'] },
 ];
 
-/** Denies everything that no rule allows. */
+/** An authorizer that denies every request that no rule allows. */
 export function createAuthorizer({ objects, grants = [] }: AuthorizerDeps): AccessAuthorizer {
   return {
     authorize(user, attributes) {
@@ -107,14 +107,14 @@ function pathRules(user: ApiUser): readonly PathRule[] {
 function isPathAllowed(rules: readonly PathRule[], { verb, path }: PathAccess): boolean {
   const isBelow = (pattern: string) =>
     pattern.endsWith('*') ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
-  // HEAD is allowed where GET is.
+  // A rule that allows GET also allows HEAD.
   const requestedVerb = verb === 'head' ? 'get' : verb;
   return rules.some(
     ({ verbs, nonResourceURLs }) => verbs.includes(requestedVerb) && nonResourceURLs.some(isBelow),
   );
 }
 
-/** A namespaced role grants nothing across namespaces. */
+/** A role in a namespace grants nothing for requests across namespaces. */
 function resourceRules(user: ApiUser, grants: readonly Grant[], namespace: string): readonly ResourceRule[] {
   const granted = grants.filter(({ to }) => to === user.name || user.groups.includes(to));
   return granted

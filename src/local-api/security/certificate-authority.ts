@@ -26,7 +26,10 @@ export interface AuthorityDeps {
 
 /** The CA. A renewal keeps the key, so that issued certificates stay valid. */
 export class CertificateAuthority {
-  /** Whether it was loaded or created: certificates of a previous CA are invalid for a new one. */
+  /**
+   * Whether the CA was loaded or created: certificates of a previous CA are not valid under a new
+   * one.
+   */
   readonly origin: 'kept' | 'made';
   readonly #deps: AuthorityDeps;
   readonly #key: KeyObject;
@@ -65,7 +68,7 @@ export class CertificateAuthority {
     return this.#pair.leaf;
   }
 
-  /** Returns whether the certificate was renewed. */
+  /** Renews the CA certificate if necessary; returns whether it did. */
   async renewIfDue(): Promise<'same' | 'renewed'> {
     const { clock, log, path } = this.#deps;
     const { leaf } = this.#pair;
@@ -144,10 +147,13 @@ function mustReadKey({ keyPem: pem, from }: KeyPair): KeyObject {
 
 const dayMs = 86_400_000;
 
-/** The validity periods of created certificates. */
+/** The validity periods of issued certificates. */
 export const lifetimes = { authority: 3_650 * dayMs, leaf: 365 * dayMs } as const;
 
-/** Tolerates clock skew, and clocks that are corrected soon after boot. */
+/**
+ * Certificates are valid from before now, to tolerate clock skew and clocks that are corrected soon
+ * after boot.
+ */
 const backdatedMs = 3_600_000;
 
 export interface Validity {
@@ -155,14 +161,14 @@ export interface Validity {
   readonly notAfterMs: number;
 }
 
-/** From slightly before now, limited by the validity of the CA. */
+/** A validity period from slightly before now, limited by the validity of the CA. */
 function validityFrom(nowMs: number, lifeMs: number, within?: Validity): Validity {
   const begin = nowMs - backdatedMs;
   const end = Math.min(begin + lifeMs, within?.notAfterMs ?? Number.POSITIVE_INFINITY);
   return { notBeforeMs: begin, notAfterMs: end };
 }
 
-/** The start of the last third of the validity. */
+/** The time at which a certificate is renewed: the start of the last third of its validity. */
 function renewalMs({ notBeforeMs, notAfterMs }: Validity): number {
   return notAfterMs - (notAfterMs - notBeforeMs) / 3;
 }
@@ -184,14 +190,14 @@ export interface IssuedCertificateDeps {
   readonly authority: CertificateAuthority;
   /** One file for the certificate and its key, so that they always match. */
   readonly path: string;
-  /** For log messages. */
+  /** The name of the certificate in log messages. */
   readonly what: string;
   readonly use: ExtendedUse;
-  /** The required subject and names. */
+  /** The subject and the alternative names that the certificate must have. */
   readonly required: () => Identity;
 }
 
-/** A certificate issued by the own CA with its key in one file, renewed when necessary. */
+/** A certificate issued by the own CA, with its key in the same file; renewed when necessary. */
 export class IssuedCertificate {
   readonly #deps: IssuedCertificateDeps;
   #pair: KeyPair;
@@ -228,7 +234,7 @@ export class IssuedCertificate {
   }
 }
 
-/** The key pair, or why it is unusable. */
+/** Parses a stored key pair; returns why it is unusable otherwise. */
 function readStored(text: string, from: string): KeyPair | string {
   try {
     return readKeyPair({ certificate: text, key: text, from });

@@ -8,7 +8,7 @@ import {
 import type { CertificateSigner, SigningParameters } from '../kinds/index.ts';
 import type { CertificateAuthority } from './certificate-authority.ts';
 
-/** Usages of certificate requests. CA usages are not supported. */
+/** The key usages of certificate requests. Those of a CA are not supported. */
 const keyUses: Readonly<Record<string, KeyUse>> = {
   signing: 'digital-signature',
   'digital signature': 'digital-signature',

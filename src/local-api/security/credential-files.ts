@@ -7,17 +7,17 @@ import {
   writeFileAtomic,
 } from '../../lib/index.ts';
 
-/** File access for credentials. Failures are FILE_READ and FILE_WRITE errors. */
+/** Reads and writes credential files. Failures are FILE_READ and FILE_WRITE errors. */
 export interface CredentialFiles {
   /** Creates a private directory and removes temporary files left by a crash. */
   openDirectory(path: string): Promise<void>;
-  /** Undefined if the file does not exist. */
+  /** Reads a file; undefined if it does not exist. */
   read(path: string): Promise<string | undefined>;
-  /** Atomic: also after a power failure either the old or the new file is complete. */
+  /** Writes a file atomically: after a power failure either the old or the new file is complete. */
   replace(path: string, text: string, mode: number): Promise<void>;
 }
 
-/** Larger than any certificate, key or kubeconfig. */
+/** The maximum size of a credential file, larger than any certificate, key or kubeconfig. */
 const maxFileBytes = 4 * 2 ** 20;
 
 export function diskCredentialFiles(): CredentialFiles {

@@ -1,11 +1,11 @@
 /**
  * Security of the API server: credentials, authentication and authorization.
  *
- *     openServerCredentials ──> tlsOptions, followCertificates (the server) maintainKubeconfig
- *     (admin, node)
+ *     openServerCredentials ──> tlsOptions and followCertificates (the HTTPS server)
+ *            │              ──> maintainKubeconfig (admin and node)
  *            ├──> createTokenIssuer, createCertificateSigner
- *            └──> createAuthenticator ──┐
- *     createAuthorizer (an Authorizer) ──┴──> createRequestSecurity (for each request)
+ *            └──> createAuthenticator ─────┐
+ *     createAuthorizer (an Authorizer) ────┴──> createRequestSecurity (for each request)
  */
 export { type AuditEvent, logAuditEvent } from './audit.ts';
 export {

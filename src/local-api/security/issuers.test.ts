@@ -85,7 +85,7 @@ describe('certificate signer', () => {
 });
 
 describe('service account tokens', () => {
-  test('are verifiable with the published keys of any type', async () => {
+  test('verifies tokens with the published keys of any type', async () => {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const files = new MemoryCredentialFiles();
     const log = collectLogs(new VirtualClock()).logger;
@@ -115,7 +115,7 @@ describe('service account tokens', () => {
     });
   });
 
-  test('are valid for shared audiences', async () => {
+  test('accepts a token for the audiences that it shares with the request', async () => {
     const harness = await SecurityRig.open();
     const token = harness.tokens.issue(harness.claims({ aud: ['vault', 'a', 'b'] }));
     assert.deepEqual(harness.tokens.verify(token, ['b', 'c', 'a']).audiences, ['b', 'a']);
@@ -123,7 +123,7 @@ describe('service account tokens', () => {
     assert.equal(harness.tokens.verify(token, []).authenticated, false);
   });
 
-  test('of any shape do not cause failures', async () => {
+  test('rejects malformed tokens of any shape without an internal error', async () => {
     const harness = await SecurityRig.open();
     const [key] = harness.authorities.tokenKeys;
     const broken = [

@@ -1,17 +1,17 @@
 import type { KeyPair } from '../../protocols/x509/index.ts';
 import type { CredentialFiles } from './credential-files.ts';
 
-/** User credentials: inline in the kubeconfig, or in a file that is read again. */
+/** User credentials in a kubeconfig: inline, or a file that clients read again. */
 export type KubeconfigUser =
   | { readonly kind: 'inline'; readonly certificatePem: string; readonly keyPem: string }
   | { readonly kind: 'file'; readonly path: string };
 
 export interface KubeconfigContents {
-  /** Such as `https://127.0.0.1:7443`. */
+  /** The server URL, such as `https://127.0.0.1:7443`. */
   readonly server: string;
   readonly authorityPem: string;
   readonly user: KubeconfigUser;
-  /** The name of cluster and context; `kubeling` by default. */
+  /** The name of the cluster and the context; `kubeling` by default. */
   readonly name?: string | undefined;
   readonly userName: string;
 }
@@ -57,8 +57,8 @@ export interface KubeconfigOptions {
   readonly server: string;
   readonly user: 'admin' | 'node';
   /**
-   * Whether it contains the certificate, to be copied elsewhere, or refers to the file, which is
-   * read again.
+   * Whether the kubeconfig contains the certificate, so that it can be copied to other machines, or
+   * refers to the file, which clients read again.
    */
   readonly credentials: 'certificate' | 'file';
   /** The context name; `kubeling` by default. */
@@ -72,8 +72,8 @@ export interface KubeconfigParts {
 }
 
 /**
- * Rewrites a kubeconfig when its content changes or the file is deleted. Other edits are kept until
- * then.
+ * Rewrites a kubeconfig when its content must change or the file was deleted. Edits by users are
+ * kept until then.
  */
 export class ManagedKubeconfig {
   readonly #files: CredentialFiles;

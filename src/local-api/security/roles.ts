@@ -4,7 +4,7 @@ import type { AccessRules } from '../kinds/index.ts';
 export type ResourceRule = AccessRules['resourceRules'][number];
 export type PathRule = AccessRules['nonResourceRules'][number];
 
-/** Roles for service accounts; each includes the previous one. */
+/** The roles for service accounts; each one includes the permissions of the previous one. */
 export type Role = 'view' | 'edit' | 'admin';
 
 const reading = ['get', 'list', 'watch'];
@@ -104,7 +104,7 @@ export interface Grant {
   /** The name of a user or a group, such as `system:serviceaccount:default:builder`. */
   readonly to: string;
   readonly role: Role;
-  /** Undefined for all namespaces. */
+  /** The namespace of the role; undefined for all namespaces. */
   readonly namespace: string | undefined;
 }
 

@@ -14,7 +14,7 @@ import {
 
 const dayMs = 86_400_000;
 
-/** Opens the credentials repeatedly in one directory. */
+/** Opens the server credentials repeatedly in one directory. */
 class Rig {
   readonly clock = new VirtualClock();
   readonly files = new MemoryCredentialFiles();
@@ -55,7 +55,7 @@ function assertSound(authorities: ServerCredentials, nowMs: number): void {
 }
 
 describe('server credentials', () => {
-  test('are created once in private files and loaded afterwards', async () => {
+  test('creates server credentials once in private files and loads them afterwards', async () => {
     const harness = new Rig();
     const first = await harness.open();
     assert.deepEqual(
@@ -78,7 +78,7 @@ describe('server credentials', () => {
     assert.equal(await harness.files.read('/d/api/ca.crt'), first.authorityPem);
   });
 
-  test('have the expected subjects and server names', async () => {
+  test('creates server credentials with the expected subjects and server names', async () => {
     const authorities = await new Rig().open();
     const { commonName, organizations } = authorities.pairOf('admin').leaf;
     assert.deepEqual([commonName, organizations], ['kubeling-admin', ['system:masters']]);
@@ -96,7 +96,7 @@ describe('server credentials', () => {
     assert.deepEqual(ips, ['127.0.0.1', '::1', '192.168.1.5']);
   });
 
-  test('are renewed in the last third of their validity, without replacing the CA', async () => {
+  test('renews server credentials in the last third of their validity, without replacing the CA', async () => {
     const harness = new Rig();
     const authorities = await harness.open();
     await authorities.maintainKubeconfig({
@@ -129,7 +129,7 @@ describe('server credentials', () => {
     await running;
   });
 
-  test('keep the CA key on renewal, so that old and new certificates are valid together', async () => {
+  test('keeps the CA key on renewal, so that old and new certificates are valid together', async () => {
     const harness = new Rig();
     const authorities = await harness.open();
     const [oldAuthority, oldServing] = [authorities.authorityCertificate, authorities.pairOf('serving')];
@@ -150,7 +150,7 @@ describe('server credentials', () => {
     ['expired with the CA', 4_000, /Renewed the CA certificate with its existing key.*it expired 2035/],
     ['created while the clock was ahead', -400, /not valid before .* the clock was ahead/],
   ] as const) {
-    test(`that are ${what} are renewed at start with a logged reason`, async () => {
+    test(`renews certificates that are ${what} at start and logs the reason`, async () => {
       const harness = new Rig();
       const before = await harness.open();
       harness.clock.jumpWall(days * dayMs);
@@ -164,7 +164,7 @@ describe('server credentials', () => {
     });
   }
 
-  test('follow the host names and addresses when rechecked', async () => {
+  test('reissues the serving certificate when host names or addresses differ at a check', async () => {
     const harness = new Rig();
     const authorities = await harness.open();
     const end = new AbortController();
@@ -180,7 +180,7 @@ describe('server credentials', () => {
     await running;
   });
 
-  test('that are unreadable are created again, and the old files are set aside', async () => {
+  test('replaces unreadable server credentials and sets the old files aside', async () => {
     const harness = new Rig();
     const before = await harness.open();
     for (const name of ['ca.pem', 'service-accounts.key', 'admin.pem'])
@@ -198,7 +198,7 @@ describe('server credentials', () => {
     assert.match(reported, /it was signed by another CA/);
   });
 
-  test('stay usable on a full disk, and the renewal is retried', async () => {
+  test('keeps the old credentials on a full disk, and retries the renewal', async () => {
     const harness = new Rig();
     const files = new FailingFiles();
     const authorities = await harness.open(files);
@@ -222,7 +222,7 @@ describe('server credentials', () => {
     await running;
   });
 
-  test('are complete wherever their creation was interrupted', async () => {
+  test('leaves only complete credential files wherever their creation was interrupted', async () => {
     const whole = new FailingFiles();
     await new Rig().open(whole);
     for (let writes = 0; writes < whole.writes; writes++) {
@@ -235,7 +235,7 @@ describe('server credentials', () => {
     }
   });
 
-  test('are complete wherever the renewal was interrupted', async () => {
+  test('leaves only complete credential files wherever the renewal was interrupted', async () => {
     for (let writes = 0; writes < 5; writes++) {
       const harness = new Rig();
       const files = new FailingFiles();
@@ -252,7 +252,7 @@ describe('server credentials', () => {
 });
 
 describe('a managed kubeconfig', () => {
-  test('is restored when deleted and not rewritten while unchanged', async () => {
+  test('restores a deleted kubeconfig and does not rewrite an unchanged one', async () => {
     const harness = new Rig();
     const authorities = await harness.open();
     const path = '/d/node.kubeconfig';
@@ -270,7 +270,7 @@ describe('a managed kubeconfig', () => {
     assert.equal(await harness.files.read(path), text);
   });
 
-  test('supports other users and names', async () => {
+  test('writes kubeconfigs for other users and with other names', async () => {
     const harness = new Rig();
     const authorities = await harness.open();
     await authorities.maintainKubeconfig({

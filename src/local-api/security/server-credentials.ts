@@ -11,10 +11,12 @@ import { type KubeconfigOptions, ManagedKubeconfig } from './kubeconfig.ts';
 import { openTokenKeys, type TokenKeys } from './token-keys.ts';
 
 export interface ServerCredentialsOptions {
-  /** Private and owned by the API server. */
+  /** The directory of the credentials, private and owned by the API server. */
   readonly directory: string;
   readonly nodeName: string;
-  /** Further names of the server besides loopback and the service names; read at each check. */
+  /**
+   * Names for the serving certificate besides loopback and the service names; read at each check.
+   */
   readonly hostnames: () => readonly string[];
   readonly addresses: () => readonly string[];
   readonly clock: Clock;
@@ -22,7 +24,7 @@ export interface ServerCredentialsOptions {
   readonly log: Logger;
 }
 
-/** The credentials that were rotated together. */
+/** The names of the credentials that were rotated together. */
 export type RotatedCredential = 'authority' | CredentialName;
 type CredentialName = 'serving' | 'admin' | 'node';
 
@@ -32,8 +34,12 @@ const checkIntervalMs = 60_000;
 /**
  * The CA and the certificates it issues, each in one file:
  *
- *     ca.pem ──signs──> serving.pem (the server) admin.pem (its kubeconfig) node.pem (the kubelet)
- *     ca.crt (for clients and pods) service-accounts.key ──signs──> tokens
+ *     ca.pem                 the CA, which signs:
+ *       serving.pem          the certificate of the server
+ *       admin.pem            the client certificate of the administrator's kubeconfig
+ *       node.pem             the client certificate of the kubelet
+ *     ca.crt                 the certificate of the CA, for clients and pods
+ *     service-accounts.key   the key that signs tokens
  *
  * All are created once, renewed in the last third of their validity, and replaced if they are
  * expired, not yet valid or unreadable, at start and at runtime.
@@ -118,12 +124,14 @@ export class ServerCredentials {
     this.#kubeconfigs.push(kubeconfig);
   }
 
-  /** Requests a check, for example after addresses have changed. Does not wait. */
+  /**
+   * Requests a check of the credentials, for example after addresses have changed. Does not wait.
+   */
   recheck(): void {
     this.#hint.raise();
   }
 
-  /** Renews the credentials until aborted. Failures keep the old ones and are retried. */
+  /** Renews the credentials until aborted. A failed renewal keeps the old ones and is retried. */
   async run(signal: AbortSignal): Promise<never> {
     for (;;) {
       await this.#hint.wait(checkIntervalMs, signal);
@@ -134,7 +142,9 @@ export class ServerCredentials {
     }
   }
 
-  /** Checks everything once; `run` does it every minute, so that clock jumps are handled soon. */
+  /**
+   * Checks all credentials once; `run` does it every minute, so that clock jumps are handled soon.
+   */
   async renewAll(): Promise<void> {
     const rotated: RotatedCredential[] = [];
     try {
@@ -205,7 +215,7 @@ function identityOf(
   return { commonName: `system:node:${nodeName}`, organizations: ['system:nodes'], ...nameless };
 }
 
-/** Server names that are always included. */
+/** The names that the serving certificate always has. */
 const defaultNames = [
   'localhost',
   'kubernetes',
@@ -235,7 +245,9 @@ function isDnsName(name: string): boolean {
   return name.length <= 253 && name.split('.').every((part) => label.test(part));
 }
 
-/** Session resumption would keep an outdated client authentication. Renegotiation is not needed. */
+/**
+ * A resumed TLS session would keep an outdated client authentication. Renegotiation is not needed.
+ */
 const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 
 function secureContext(authorities: ServerCredentials): SecureContextOptions {
@@ -248,7 +260,7 @@ export function tlsOptions(authorities: ServerCredentials): TlsOptions {
   return { ...secureContext(authorities), requestCert: true, rejectUnauthorized: false };
 }
 
-/** Uses rotated certificates for new connections. */
+/** Configures a TLS server to use rotated certificates for new connections. */
 export function followCertificates(
   server: { setSecureContext(options: SecureContextOptions): void },
   authorities: ServerCredentials,

@@ -7,7 +7,7 @@ import type { TokenKey, TokenKeys } from './token-keys.ts';
 
 export interface TokenIssuerOptions {
   readonly keys: TokenKeys;
-  /** `https://kubernetes.default.svc.cluster.local` by default. */
+  /** The issuer URL in tokens; `https://kubernetes.default.svc.cluster.local` by default. */
   readonly issuer?: string | undefined;
   readonly objects: Pick<ObjectReader, 'get'>;
   readonly clock: Pick<Clock, 'now'>;
@@ -15,7 +15,10 @@ export interface TokenIssuerOptions {
 
 export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local';
 
-/** Tolerates clock skew; own tokens need it after the clock was set back. */
+/**
+ * Tokens are valid from before now, to tolerate clock skew; also the issuer needs it after its
+ * clock was set back.
+ */
 const leewaySeconds = 60;
 const maxCachedTokens = 1_000;
 
@@ -89,7 +92,7 @@ function accepted(claims: TokenClaims, audiences: readonly string[]): TokenCheck
   };
 }
 
-/** Issued tokens always have all these claims. */
+/** The claims of a token; undefined if one is missing that every issued token has. */
 function asClaims(value: JsonObject | undefined): TokenClaims | undefined {
   const claims = value as Partial<TokenClaims> | undefined;
   const { namespace, serviceaccount } = claims?.['kubernetes.io'] ?? {};
@@ -120,7 +123,7 @@ function boundObjectProblem(claims: TokenClaims, deps: BoundObjectDeps): string 
   const states = [
     state(apiResources.pods, namespace, pod),
     state(apiResources.secrets, namespace, secret),
-    // The node of a pod token is informational: the token is bound to the pod.
+    // The node in the claims of a pod token is not verified: the token is bound to the pod.
     pod === undefined ? state(apiResources.nodes, undefined, node) : 'there',
   ];
   return states.every((state) => state === 'there') ? undefined : invalidated;
@@ -140,7 +143,7 @@ function stateOf(
   return endMs < clock.now() - graceMs ? 'has been deleted' : 'there';
 }
 
-/** Longer than any issued token. */
+/** The maximum length of a token, longer than any issued one. */
 const maxTokenLength = 16_384;
 
 /** Signs a JSON Web Token in compact form. */

@@ -22,7 +22,7 @@ export interface TokenKey {
   readonly publicKey: KeyObject;
 }
 
-/** The first key signs; all of them verify. */
+/** The signing keys for tokens: the first one signs; all of them verify. */
 export type TokenKeys = readonly [TokenKey, ...TokenKey[]];
 
 export interface TokenKeysDeps {
@@ -31,7 +31,7 @@ export interface TokenKeysDeps {
   readonly path: string;
 }
 
-/** Loads or creates the keys. A file without usable key is set aside. */
+/** Loads or creates the signing keys. A file without a usable key is set aside. */
 export async function openTokenKeys({ files, log, path }: TokenKeysDeps): Promise<TokenKeys> {
   const text = await files.read(path);
   const [first, ...more] = readPem(text ?? '').flatMap(({ label, der }) =>
@@ -50,7 +50,7 @@ export async function openTokenKeys({ files, log, path }: TokenKeysDeps): Promis
   return [withId(key, 'ES256')];
 }
 
-/** Empty for unsupported keys. */
+/** The signing key in a PEM text; empty for unsupported keys. */
 function tokenKeyOf(pem: string): TokenKey[] {
   const key = readPrivateKey(pem);
   if (key?.asymmetricKeyType === 'rsa') return [withId(key, 'RS256')];
@@ -74,7 +74,7 @@ export function jsonWebKeys(keys: TokenKeys): JsonObject {
   };
 }
 
-/** `/.well-known/openid-configuration`. */
+/** The OpenID discovery document at `/.well-known/openid-configuration`. */
 export function openidConfiguration(issuer: string, server: string, keys: TokenKeys): JsonObject {
   return {
     issuer,
@@ -88,7 +88,7 @@ export function openidConfiguration(issuer: string, server: string, keys: TokenK
 export interface IssuerDocumentsDeps {
   readonly tokens: Pick<TokenIssuer, 'issuer'>;
   readonly keys: TokenKeys;
-  /** The server URL; read with each request, because it is known only after the server listens. */
+  /** The server URL; read with each request, because it is known only once the server listens. */
   readonly server: () => string;
 }
 

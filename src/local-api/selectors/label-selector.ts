@@ -81,7 +81,7 @@ function requirement(reader: TokenReader): LabelTest {
   const key = checkedKey(reader.next());
   const following = reader.peek();
   const isOver = following.kind === 'end' || following.text === ',';
-  // The caller rejects what follows.
+  // The caller rejects any text after `!key`.
   if (isNegated) return (labels) => !Object.hasOwn(labels, key);
   return isOver ? (labels) => Object.hasOwn(labels, key) : comparison(key, reader);
 }
@@ -131,7 +131,7 @@ function wholeNumber(text: string): bigint | undefined {
   return /^[+-]?\d+$/.test(text) ? BigInt(text.replace('+', '')) : undefined;
 }
 
-/** A missing value is the empty value. */
+/** Parses the value of a requirement; a missing value is the empty one. */
 function exactValue(key: string, reader: TokenReader): string {
   const token = reader.peek();
   if (token.kind === 'end' || token.text === ',') return '';

@@ -16,7 +16,7 @@ function matches(selector: string, labels: Record<string, string>): boolean {
   return labelTests(selector).every((test) => test(labels));
 }
 
-test('evaluates label requirements', () => {
+test('evaluates each operator of a label selector', () => {
   const web = { app: 'web', 'example.com/tier': 'x', n: '5' };
   for (const selector of [
     '',
@@ -80,7 +80,7 @@ test('rejects invalid label selectors with the message of the API server', () =>
     assert.throws(() => labelTests(selector), isRefused(message), selector);
 });
 
-test('evaluates field requirements with escaped values', () => {
+test('evaluates field selectors with escaped values', () => {
   assert.deepEqual(fieldRequirements('a.b=c,d!=e,f==g,h='), [
     { path: 'a.b', operator: '=', value: 'c' },
     { path: 'd', operator: '!=', value: 'e' },
@@ -111,14 +111,14 @@ function isSelected(fieldSelector: string, fieldSelectors = ['spec.nodeName', 's
   return selection(request, { fieldSelectors }).test(pod);
 }
 
-test('treats a missing field as its zero value', () => {
+test('treats a missing field as its zero value in field selectors', () => {
   assert.ok(isSelected('spec.nodeName=n1,metadata.name=a,metadata.namespace=n'));
   assert.ok(isSelected('spec.hostNetwork=false'));
   assert.ok(!isSelected('spec.nodeName='));
   assert.ok(isSelected('spec.nodeName!='));
 });
 
-test('rejects unsupported fields with the message of the kind', () => {
+test('rejects a field selector for an unsupported field with the message of the kind', () => {
   assert.throws(() => isSelected('spec.image=x'), isRefused('field label not supported: spec.image'));
   assert.throws(
     () => isSelected('spec.image=x', []),

@@ -8,7 +8,7 @@ export type ObjectTest = (object: StoredObject) => boolean;
 
 export interface Selection {
   readonly test: ObjectTest;
-  /** Whether all objects in the namespace match. */
+  /** Whether the selectors are empty, so that all objects in the namespace match. */
   readonly matches: 'all' | 'some';
 }
 
@@ -34,7 +34,7 @@ function inNamespace(namespace: string): ObjectTest {
   return ({ metadata }) => metadata.namespace === namespace;
 }
 
-/** A watch of one object selects by name. */
+/** A watch of one object by path is a selection by name. */
 function byName(name: string | undefined): readonly ObjectTest[] {
   return name === undefined ? [] : [({ metadata }) => metadata.name === name];
 }
@@ -62,7 +62,7 @@ function fieldTests(
   });
 }
 
-/** Kinds with own selectable fields have another message. */
+/** The message for kinds with own selectable fields differs. */
 function unknownField(path: string, selectable: readonly string[]): Error {
   return badRequest(
     selectable.length > 0
@@ -90,7 +90,7 @@ export function fieldRequirements(selector: string | undefined): readonly FieldR
   return texts.toSorted().map((text) => requirementOf(text, selector ?? ''));
 }
 
-/** A backslash escapes the next character. */
+/** A backslash in a field selector escapes the next character. */
 function splitUnescaped(text: string): readonly string[] {
   return text.match(/(?:\\.|[^,\\])+/gs) ?? [];
 }
@@ -113,18 +113,20 @@ function unescaped(value: string): string {
   });
 }
 
-/** The value that the selector requires of a field; undefined if there is none. */
+/**
+ * The value that the selector requires of a field; undefined if the selector does not require one.
+ */
 export function requiredFieldValue(selector: string | undefined, path: string): string | undefined {
   return fieldRequirements(selector).find((term) => term.path === path && term.operator === '=')?.value;
 }
 
-/** Zero values of fields that are not strings. */
+/** The zero values of selectable fields that are not strings. */
 const zeroValues: Readonly<Record<string, string>> = {
   'spec.hostNetwork': 'false',
   'spec.unschedulable': 'false',
 };
 
-/** The field value for comparison; a missing field has its zero value. */
+/** The value of a field as text for field selectors; a missing field has its zero value. */
 function fieldText(object: StoredObject, path: string): string {
   if (path === 'source')
     return String(valueAt(object, 'source.component') ?? valueAt(object, 'reportingComponent') ?? '');

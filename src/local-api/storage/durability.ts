@@ -3,15 +3,15 @@ import type { StoredChange } from '../api/api-types.ts';
 
 /** Persists changes. */
 export interface Durability {
-  /** Called synchronously for each change, sorted by version; must neither wait nor throw. */
+  /** Called synchronously for each change, in order of versions; must neither wait nor throw. */
   append(change: StoredChange): void;
   /** All changes up to this version are durable. */
   readonly committed: number;
-  /** Whether the queue accepts more writes. Bulk writers check it before each batch. */
+  /** Whether the write queue accepts more changes. Bulk writers check it before each batch. */
   readonly acceptsWrites: boolean;
   /**
-   * Resolves when all changes up to the version are durable; rejects with the signal or if they
-   * never will be.
+   * Resolves when all changes up to the version are durable; rejects when the signal is aborted or
+   * the changes can never be committed.
    */
   whenCommitted(version: number, signal: AbortSignal): Promise<void>;
   /** Called after each commit with the committed version; must not throw. */
@@ -19,7 +19,8 @@ export interface Durability {
 }
 
 /**
- * Resolves when writes are accepted, however long the disk is full; rejects only with the signal.
+ * Resolves when writes are accepted again, however long the disk is full; rejects only when the
+ * signal is aborted.
  */
 export async function whenAcceptingWrites(durability: Durability, signal: AbortSignal): Promise<void> {
   while (!durability.acceptsWrites) {

@@ -5,11 +5,11 @@ import { type StoredObject, storedObjectKey } from '../api/stored-object.ts';
 export interface HistoryEntry {
   readonly change: StoredChange;
   readonly atMs: number;
-  /** The approximate memory size. */
+  /** The approximate memory size of a change. */
   readonly bytes: number;
 }
 
-/** Limits of the history; entries are dropped when new ones are added. */
+/** Limits of the history; old changes are dropped when new ones are added. */
 export interface HistoryLimits {
   readonly oldestMs: number;
   readonly maxBytes: number;
@@ -18,7 +18,7 @@ export interface HistoryLimits {
 /** The objects of one resource sorted by key, with their history. */
 export class ObjectTable {
   readonly #objects = new Map<string, StoredObject>();
-  /** Always sorted: a list needs no sorting, and a namespace is a contiguous range. */
+  /** The keys are always sorted: a list needs no sorting, and a namespace is a contiguous range. */
   readonly #keys: string[] = [];
   readonly #newHistory: () => Ring<HistoryEntry>;
   #history: Ring<HistoryEntry>;
@@ -31,7 +31,7 @@ export class ObjectTable {
     this.#compacted = compacted;
   }
 
-  /** Changes up to this version are dropped. */
+  /** The history contains the changes after this version; older ones were dropped. */
   get forgotten(): number {
     return this.#compacted;
   }
@@ -40,7 +40,7 @@ export class ObjectTable {
     return this.#objects.get(key);
   }
 
-  /** Returns the previous object. */
+  /** Stores an object and returns the previous one. */
   set(object: StoredObject): StoredObject | undefined {
     const key = storedObjectKey(object.metadata.namespace, object.metadata.name);
     const before = this.#objects.get(key);
@@ -63,7 +63,10 @@ export class ObjectTable {
       .filter((object) => object !== undefined);
   }
 
-  /** Reverts later changes: drops objects created since and restores deleted ones. */
+  /**
+   * The objects at an earlier version, computed by reverting later changes; undefined if those were
+   * dropped from the history.
+   */
   rangeAt(
     namespace: string | undefined,
     start: string,
@@ -88,7 +91,7 @@ export class ObjectTable {
     return this.#history.toArray().flatMap(({ change }) => (change.version > version ? [change] : []));
   }
 
-  /** The latest change is always retained, whatever its size. */
+  /** The latest change is always retained in the history, whatever its size. */
   addToHistory(remembered: HistoryEntry, { oldestMs, maxBytes }: HistoryLimits): void {
     const isFull = () =>
       this.#history.size === this.#history.capacity || this.#historyBytes + remembered.bytes > maxBytes;
@@ -113,7 +116,7 @@ export class ObjectTable {
     return first;
   }
 
-  /** A copy of the keys, because objects may be added and deleted during the iteration. */
+  /** A copy of the sorted keys, because objects may be added and deleted during the iteration. */
   #keysFrom(namespace: string | undefined, start: string): IteratorObject<string> {
     const prefix = namespace === undefined ? '' : `${namespace}/`;
     const from = lowerBound(this.#keys, start > prefix ? start : prefix);

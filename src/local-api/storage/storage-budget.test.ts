@@ -40,7 +40,7 @@ function storedMap(name: string, bytes: number): StoredObject {
 }
 
 describe('the memory for stored objects', () => {
-  it('rejects creations and updates that do not fit, and accepts them after a deletion', async () => {
+  it('rejects creations and updates that exceed the storage limit, and accepts them after a deletion', async () => {
     using environment = createHarness();
     await fill(environment);
     const total = isFull(/^storage is full: all objects together may take 0.1 MiB of memory; delete objects/);
@@ -57,7 +57,7 @@ describe('the memory for stored objects', () => {
     await environment.configMap('more', text(5_000));
   });
 
-  it('leaves room for other namespaces when one has used its share', async () => {
+  it('leaves storage for other namespaces when one namespace has used its share', async () => {
     using environment = createHarness();
     environment.namespace('other');
     await environment.configMap('large', text(59_000));
@@ -66,7 +66,7 @@ describe('the memory for stored objects', () => {
     await environment.configMap('more', text(5_000), { namespace: 'other' });
   });
 
-  it('accepts reads, updates that shrink, deletions, and the writes of the node when it is full', async () => {
+  it('accepts reads, deletions, updates that shrink an object, and the writes of the node when the storage is full', async () => {
     using environment = createHarness();
     await fill(environment);
     const user = nodeUser('n1');
@@ -87,7 +87,7 @@ describe('the memory for stored objects', () => {
     await environment.ask('delete', configMaps, { namespace: 'other', name: 'large' });
   });
 
-  it('deletes the oldest events for other objects and for new events', async () => {
+  it('deletes the oldest events when a write of another object or a new event exceeds the storage limit', async () => {
     using environment = createHarness();
     for (const name of ['e1', 'e2', 'e3', 'e4']) {
       await environment.object('create', events, { body: event(name, 10_000) });
@@ -99,7 +99,7 @@ describe('the memory for stored objects', () => {
     assert.deepEqual(await environment.names(events), ['e6']);
   });
 
-  it('opens a store that is larger than the limits, serves it, and rejects only what grows it', async () => {
+  it('opens a store that is larger than the limits, serves it, and rejects only writes that make it larger', async () => {
     const objects = Array.from({ length: 30 }, (_, index) => ({
       resource: configMaps,
       object: storedMap(`m${index}`, 10_000),
@@ -113,7 +113,7 @@ describe('the memory for stored objects', () => {
     await environment.configMap('more');
   });
 
-  it('lets the node report pod statuses within a reserve', async () => {
+  it('lets the node report pod statuses within a reserve when the storage is full', async () => {
     using environment = createHarness();
     const body = { metadata: { name: 'p' }, spec: { nodeName: 'n1', containers: [] } };
     await environment.object('create', pods, { body });
@@ -129,7 +129,7 @@ describe('the memory for stored objects', () => {
     await assert.rejects(report(40_000), isFull(/storage is full/));
   });
 
-  it('is a quarter of the heap, of which one namespace may take half', () => {
+  it('limits the storage to a quarter of the heap, of which one namespace may use half', () => {
     assert.deepEqual(heapStorageLimits(4_000_000_000), { total: 1_000_000_000, namespace: 500_000_000 });
   });
 });

@@ -5,22 +5,29 @@ import { storageFull } from '../api/status-errors.ts';
 import type { StoredObject } from '../api/stored-object.ts';
 import type { VersionedStore } from './versioned-store.ts';
 
-/** Limits of the memory that stored objects take, in bytes. */
+/** Limits of the memory that stored objects use, in bytes. */
 export interface StorageLimits {
   readonly total: number;
-  /** Of the objects of one namespace, so that one namespace cannot fill the storage for all. */
+  /**
+   * The limit for the objects of one namespace, so that one namespace cannot fill the storage for
+   * all.
+   */
   readonly namespace: number;
 }
 
 /**
- * The share of the JavaScript heap for stored objects. The kubelet in the same process holds its own copies of pods,
- * secrets and config maps, watches hold the history of objects, and text beyond Latin-1 takes twice its length.
+ * The share of the JavaScript heap for stored objects. The rest is needed: the kubelet in the same
+ * process holds its own copies of pods, secrets and config maps, watches hold the history of
+ * objects, and text beyond Latin-1 takes twice its length.
  */
 const heapShare = 1 / 4;
 const namespaceShare = 1 / 2;
-/** Beyond the limits, for the writes of the node and of the server itself. */
+/** The reserve beyond the limits for the writes of the node and of the API server itself. */
 const reserveShare = 1 / 4;
-/** Deleted at once when the storage is full, so that events are not sorted again for each write. */
+/**
+ * The number of events that are deleted together when the storage is full, so that events are not
+ * sorted again for each write.
+ */
 const evictedEvents = 500;
 
 export function heapStorageLimits(heapBytes: number = getHeapStatistics().heap_size_limit): StorageLimits {
@@ -36,8 +43,9 @@ export interface StorageWrite {
 }
 
 /**
- * Bounds the memory of the stored objects, which the kubelet shares. Reads, deletions and writes that shrink an object are
- * never rejected, so that a full storage can be freed, whatever it contained when the process started.
+ * Bounds the memory of stored objects, which the kubelet shares. Reads, deletions and writes that
+ * shrink an object are never rejected, so that a full storage can be freed, even one that was full
+ * when the process started.
  */
 export class StorageBudget {
   readonly #store: VersionedStore;
@@ -93,7 +101,10 @@ export class StorageBudget {
   }
 }
 
-/** A node's own Node, CSINode and lease: bounded in number, and the node is lost without them. */
+/**
+ * Whether the object is the Node, CSINode or lease of the user's own node. They are bounded in
+ * number, and the node is lost without them.
+ */
 function isOwnNodeObject(user: ApiUser, { plural }: ApiResource): boolean {
   return nodeNameOfUser(user) !== undefined && ['nodes', 'csinodes', 'leases'].includes(plural);
 }

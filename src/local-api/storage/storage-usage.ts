@@ -10,17 +10,17 @@ export class StorageUsage {
     return this.#total;
   }
 
-  /** Objects of the cluster count as one namespace, undefined. */
+  /** The memory size by namespace; cluster-scoped objects count as the namespace undefined. */
   ofNamespace(namespace: string | undefined): number {
     return this.#namespaces.get(namespace ?? '') ?? 0;
   }
 
-  /** The size of an object, which is measured once if it is stored. */
+  /** The size of an object; a stored object is measured once. */
   sizeOf(object: StoredObject): number {
     return this.#sizes.get(object) ?? estimateSize(object);
   }
 
-  /** Counts `added` in place of `removed`; either may be absent. */
+  /** Updates the usage when `added` replaces `removed`; either may be absent. */
   replace(removed: StoredObject | undefined, added: StoredObject | undefined): void {
     if (removed !== undefined) this.#count(removed, -this.sizeOf(removed));
     if (added === undefined) return;

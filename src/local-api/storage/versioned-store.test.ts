@@ -33,7 +33,7 @@ test('sorts objects by namespace and name', () => {
   assert.deepEqual(store.all(configMaps), []);
 });
 
-test('reads objects at a retained version', () => {
+test('reads objects at an earlier version that is retained', () => {
   const store = new VersionedStore({ historyLimit: 4 });
   for (const name of ['a', 'b', 'c']) store.put(pods, object(name), 'me');
   const { version } = store;
@@ -52,7 +52,7 @@ test('reads objects at a retained version', () => {
   assert.equal(store.changesAfter(pods, version + 1)?.length, 4);
 });
 
-test('reports a deleted object with the version of its deletion', () => {
+test('reports a deleted object to watchers with the version of its deletion', () => {
   const store = new VersionedStore({ historyLimit: 4 });
   const told: StoredChange[] = [];
   store.subscribe((change) => told.push(change));
@@ -71,7 +71,7 @@ test('reports a deleted object with the version of its deletion', () => {
   assert.equal(told[1]?.before, stored);
 });
 
-test('delivers nested changes in order', () => {
+test('delivers changes made by subscribers after the current change, in order', () => {
   const store = new VersionedStore({ historyLimit: 10 });
   const told: number[] = [];
   store.subscribe(({ object: { metadata } }) => {
@@ -82,7 +82,7 @@ test('delivers nested changes in order', () => {
   assert.deepEqual(told, [2, 3]);
 });
 
-test('compacts old changes when new ones are added', () => {
+test('drops old changes when new ones are added', () => {
   let nowMs = 0;
   const store = new VersionedStore({ historyLimit: 100, historyMs: 1_000, nowMs: () => nowMs });
   store.put(pods, object('a'), 'me');
@@ -95,7 +95,7 @@ test('compacts old changes when new ones are added', () => {
   assert.equal(store.changesAfter(pods, 2)?.length, 2);
 });
 
-test('restores objects and history', () => {
+test('restores objects and history from the persisted state', () => {
   const first = new VersionedStore({ historyLimit: 100 });
   const log: StoredChange[] = [];
   first.put(pods, object('old'), 'me');
@@ -127,7 +127,7 @@ test('restores objects and history', () => {
   assert.equal(second.put(pods, object('n'), 'me').metadata.resourceVersion, '41');
 });
 
-test('compacts the restored history before a change without old object', () => {
+test('drops the restored history up to a change whose old object is unknown', () => {
   const change = {
     version: 7,
     type: 'MODIFIED',
@@ -153,7 +153,7 @@ test('compacts without a new version; watchers at the current version can contin
   assert.equal(store.version, version + 1);
   assert.equal(store.changesAfter(pods, version), undefined);
   assert.deepEqual(store.changesAfter(pods, version + 1), []);
-  // Tables that were not used yet are compacted as well.
+  // Tables without any change are compacted, too.
   assert.equal(store.changesAfter(configMaps, version), undefined);
   const stored = store.put(pods, object('c'), 'me');
   assert.equal(stored.metadata.resourceVersion, String(version + 2));

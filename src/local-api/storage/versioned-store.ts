@@ -47,8 +47,8 @@ export class VersionedStore implements ObjectReader {
   readonly #options: VersionedStoreOptions;
   readonly #undelivered: StoreChange[] = [];
   readonly #changes = new TypedEvents<{ change: StoreChange }>((error) => {
-    // An error of a subscriber is rethrown and not swallowed, because subscribers of tests check
-    // invariants.
+    // An error of a subscriber is thrown to the caller of the write, because subscribers of tests
+    // check invariants.
     queueMicrotask(() => {
       throw error;
     });
@@ -58,7 +58,7 @@ export class VersionedStore implements ObjectReader {
   /** The history of all tables starts after this version. */
   #compacted = 0;
   #delivery: 'idle' | 'busy' = 'idle';
-  /** The memory that the stored objects take. */
+  /** The memory that the stored objects use. */
   readonly usage = new StorageUsage();
 
   constructor(options: VersionedStoreOptions) {
@@ -96,17 +96,17 @@ export class VersionedStore implements ObjectReader {
     return this.#table(resource).get(storedObjectKey(namespace, name));
   }
 
-  /** Sorted by namespace and name. */
+  /** The objects of a resource, sorted by namespace and name. */
   all(resource: ApiResource, namespace?: string): readonly StoredObject[] {
     return this.#table(resource).range(namespace, '').toArray();
   }
 
-  /** The objects of a namespace, or of all, from the given key on. */
+  /** The objects of a namespace, or of all namespaces, starting at the given key. */
   from(resource: ApiResource, namespace: string | undefined, start: string): IteratorObject<StoredObject> {
     return this.#table(resource).range(namespace, start);
   }
 
-  /** The objects at a version; undefined if it is compacted. */
+  /** The objects at a version; undefined if the history of that version was dropped. */
   fromAt(
     resource: ApiResource,
     namespace: string | undefined,
@@ -129,7 +129,10 @@ export class VersionedStore implements ObjectReader {
     return stored;
   }
 
-  /** The deleted object with the version of its deletion; undefined if it did not exist. */
+  /**
+   * Deletes an object and returns it with the version of its deletion; undefined if it did not
+   * exist.
+   */
   remove(
     resource: ApiResource,
     namespace: string | undefined,
@@ -145,7 +148,7 @@ export class VersionedStore implements ObjectReader {
     return object;
   }
 
-  /** The changes after a version; undefined if some are compacted. */
+  /** The changes after a version; undefined if some of them were dropped. */
   changesAfter(resource: ApiResource, version: number): readonly StoredChange[] | undefined {
     return this.#table(resource).changesAfter(version);
   }
@@ -165,7 +168,8 @@ export class VersionedStore implements ObjectReader {
   }
 
   /**
-   * Calls back synchronously for each change, in order; also for nested changes of the callbacks.
+   * Calls the subscriber synchronously for each change, in order, also for changes that subscribers
+   * make.
    */
   subscribe(subscriber: (change: StoreChange) => void): Disposable {
     return this.#changes.on('change', subscriber);
@@ -188,7 +192,7 @@ export class VersionedStore implements ObjectReader {
     this.#deliverAll();
   }
 
-  /** A nested change is delivered to all subscribers after the current one. */
+  /** A change that a subscriber makes is delivered to all subscribers after the current one. */
   #deliverAll(): void {
     if (this.#delivery === 'busy') return;
     this.#delivery = 'busy';

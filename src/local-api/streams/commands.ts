@@ -26,7 +26,7 @@ export interface StreamTarget {
   readonly container: string | undefined;
 }
 
-/** The stream parameters of the API and those of the kubelet. */
+/** The names of stream parameters in the API and in the kubelet's query. */
 const streamNames: readonly (readonly [string, string])[] = [
   ['stdin', 'input'],
   ['stdout', 'output'],
@@ -34,7 +34,7 @@ const streamNames: readonly (readonly [string, string])[] = [
   ['tty', 'tty'],
 ];
 
-/** Throws a StatusError before the connection is upgraded. */
+/** Validates the stream parameters. Throws a StatusError before the connection is upgraded. */
 export function streamTarget(call: StreamCall, { objects, kubelet }: StreamsDeps): StreamTarget {
   const { subresource, query, name, namespace = '' } = call;
   const pod = findTargetPod(call, objects);
@@ -64,8 +64,9 @@ function isOn(value: string | null): boolean {
 }
 
 /**
- * Forwards the client's upgrade to the kubelet and tunnels it byte for byte. After any response but a 101 the client gets
- * that response, and the connection is closed. Resolves with the status of the response when the stream has ended.
+ * Forwards the client's upgrade request to the kubelet and tunnels both directions byte for byte.
+ * If the kubelet responds with another status than 101, the client gets an error response, and the
+ * connection is closed. Resolves with the status code when the stream has ended.
  */
 export async function forwardUpgrade(
   target: Pick<StreamTarget, 'address' | 'path'>,
@@ -87,7 +88,9 @@ export async function forwardUpgrade(
   return 101;
 }
 
-/** Forwards an error of the kubelet; any other response, such as a redirect, becomes a 500. */
+/**
+ * Forwards an error response of the kubelet; any other response, such as a redirect, becomes a 500.
+ */
 async function forwardError(response: IncomingMessage, socket: Duplex): Promise<number> {
   const { statusCode = 500, statusMessage = '', rawHeaders } = response;
   const status = statusCode >= 400 ? statusCode : 500;

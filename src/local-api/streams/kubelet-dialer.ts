@@ -5,36 +5,36 @@ import { type Clock, describeError } from '../../lib/index.ts';
 import { type BackendResponse, sendWithConnectDeadline } from '../../protocols/upgrade/index.ts';
 import { internalError, type StoredObject } from '../api/index.ts';
 
-/** The address of a kubelet. */
+/** The network address of a kubelet. */
 export interface KubeletEndpoint {
-  /** A host name or address, without brackets. */
+  /** The host name or IP address, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** The name in the kubelet certificate, if it differs from the host. */
+  /** The server name in the kubelet certificate, if it differs from the host. */
   readonly identity?: string | undefined;
 }
 
-/** The client certificate for kubelets and the CA of their certificates, as PEM. */
+/** The client certificate for requests to kubelets and the CA of their certificates, as PEM. */
 export interface KubeletCredentials {
   readonly cert: string;
   readonly key: string;
-  /** Undefined to skip verification, for self-signed kubelet certificates. */
+  /** The CA; undefined to skip verification, for self-signed kubelet certificates. */
   readonly ca: string | undefined;
 }
 
 /** Access to the kubelets, provided by the process that runs them. */
 export interface KubeletDialer {
-  /** Undefined if the node does not report it. */
+  /** The endpoint of the node's kubelet; undefined if the node does not report it. */
   locate(node: StoredObject): KubeletEndpoint | undefined;
-  /** Called for each request, because certificates are renewed. */
+  /** The current credentials; requested for each connection, because certificates are renewed. */
   credentials(): KubeletCredentials;
 }
 
 export interface KubeletRequest {
   readonly method: string;
-  /** Including the query. */
+  /** The path of the request, including the query. */
   readonly path: string;
-  /** Alternating names and values; `Host` is added. */
+  /** The headers as alternating names and values; `Host` is added. */
   readonly headers: readonly string[];
   /** The request body. */
   readonly body?: IncomingMessage | undefined;
@@ -43,7 +43,7 @@ export interface KubeletRequest {
 const connectWithinMs = 15_000;
 const maxHeaderBytes = 1 << 20;
 
-/** The kubelet address from the node status. */
+/** The kubelet endpoint from the addresses and the port in the node status. */
 export function addressOf(node: StoredObject): KubeletEndpoint | undefined {
   const { addresses = [], daemonEndpoints } = (node.status ?? {}) as NodeEndpoints;
   const port = daemonEndpoints?.kubeletEndpoint?.Port;
@@ -94,12 +94,12 @@ function wire({ host, port, identity = host }: KubeletEndpoint, request: Kubelet
     agent: false,
     servername: isIP(identity) === 0 ? identity : '',
     maxHeaderSize: maxHeaderBytes,
-    // Each side may close its direction separately.
+    // Client and kubelet may each close their direction of the stream separately.
     ...{ allowHalfOpen: true },
   };
 }
 
-/** Sends the request; connecting has a deadline, the response has none. */
+/** Sends the request. Connecting has a deadline, the response has none. */
 export function sendToBackend(
   request: ClientRequest,
   { body }: Pick<KubeletRequest, 'body'>,

@@ -13,7 +13,7 @@ function refusal(query: string): { readonly code: number; readonly message: stri
   throw new assert.AssertionError({ message: `${query} was accepted` });
 }
 
-test('forwards supported log options', () => {
+test('forwards the supported log options to the kubelet', () => {
   const query = new URLSearchParams(
     'container=a&follow=true&previous=false&timestamps=1&tailLines=+5&limitBytes=10&sinceSeconds=3&pretty=true',
   );
@@ -26,7 +26,7 @@ test('forwards supported log options', () => {
   assert.equal(logQuery(new URLSearchParams({ sinceTime: time }), 'web').get('sinceTime'), time);
 });
 
-test('reports all invalid options', () => {
+test('reports all invalid log options together', () => {
   assert.deepEqual(
     refusal('tailLines=-1').message,
     'PodLogOptions "web" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0',
@@ -42,12 +42,12 @@ test('reports all invalid options', () => {
   assert.match(refusal('sinceSeconds=0').message, /sinceSeconds: Invalid value: 0: must be greater than 0/);
 });
 
-test('rejects malformed numbers and times as bad requests', () => {
+test('rejects malformed numbers and times in log options as bad requests', () => {
   assert.equal(refusal('tailLines=many').code, 400);
   assert.equal(refusal('sinceTime=yesterday').code, 400);
 });
 
-test('accepts a single stream, but not together with tailLines', () => {
+test('accepts the log of a single stream, but not together with tailLines', () => {
   assert.equal(logQuery(new URLSearchParams('stream=Stdout'), 'web').get('stream'), 'Stdout');
   assert.match(
     refusal('stream=Other').message,

@@ -15,7 +15,7 @@ export function logQuery(query: URLSearchParams, podName: string): URLSearchPara
   throw invalid(podName, causes);
 }
 
-/** Parses numbers, times and flags. */
+/** Parses log options that are numbers, times and flags. */
 function parseLogOptions(query: URLSearchParams): URLSearchParams {
   const forwarded = new URLSearchParams();
   for (const name of flags) if (readFlag(query, name) === 'on') forwarded.set(name, 'true');
@@ -37,7 +37,7 @@ function parseLogOptions(query: URLSearchParams): URLSearchParams {
 
 function readFlag(query: URLSearchParams, name: string): 'on' | 'off' {
   const text = query.get(name);
-  // A flag without value is true; only '0' and 'false' are false.
+  // A log option without a value counts as true; only '0' and 'false' are false.
   return text === null || ['false', '0'].includes(text.toLowerCase()) ? 'off' : 'on';
 }
 

@@ -13,7 +13,7 @@ import { badRequest, kubeletError } from './refusals.ts';
 
 const maxRefusalBytes = 2_048;
 
-/** Responds with plain text; an unscheduled pod has no log. */
+/** Sends a pod log as plain text; the log of an unscheduled pod is empty. */
 export async function answerLog(
   call: StreamCall,
   response: ServerResponse,
@@ -27,13 +27,14 @@ export async function answerLog(
   }
   response.writeHead(200, { 'Content-Type': 'text/plain' });
   response.flushHeaders();
-  // Reads at the speed of the client; an error on either side ends both.
+  // Reads the log at the speed of the client; an error of the client or the kubelet ends both
+  // connections.
   await pipeline(log, response, { signal }).catch(() => log.destroy());
 }
 
 /**
- * Sends the log over a WebSocket. The first message is empty, so that clients detect the open
- * connection.
+ * Sends the log over a WebSocket. The first message is empty, so that clients detect that the
+ * connection is open.
  */
 export async function upgradeLog(
   call: StreamCall,
@@ -60,7 +61,7 @@ export async function upgradeLog(
           await send(Buffer.alloc(0));
           for await (const chunk of log as AsyncIterable<Buffer>) await send(encode(chunk));
         };
-        // A client that closes needs no more of the log.
+        // When the client closes the WebSocket, reading the log is aborted.
         await Promise.race([write(), drain(connection.messages())]);
       },
       signal,
@@ -70,12 +71,12 @@ export async function upgradeLog(
   }
 }
 
-/** Discards what the client sends; pings and the close are handled while its messages are read. */
+/** Discards the client's messages; they must be read so that pings and the close are handled. */
 async function drain(messages: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of messages);
 }
 
-/** A client that offers no protocol gets plain bytes. */
+/** A client that offers no WebSocket protocol gets the log as plain bytes. */
 function chosenProtocol(all: readonly string[]): string {
   const known = ['binary.k8s.io', 'base64.binary.k8s.io', ''];
   if (all.length === 0) return '';
@@ -84,7 +85,10 @@ function chosenProtocol(all: readonly string[]): string {
   return chosen;
 }
 
-/** Undefined for an unscheduled pod; throws the error of the kubelet with its code. */
+/**
+ * The log response of the kubelet; undefined for an unscheduled pod. Throws the kubelet's error
+ * with its status code.
+ */
 async function openLog(
   call: StreamCall,
   deps: StreamsDeps,

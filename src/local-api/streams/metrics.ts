@@ -16,7 +16,7 @@ export interface MetricsDeps {
   readonly clock: Clock;
 }
 
-/** The used part of the kubelet's summary. */
+/** The fields of the kubelet's stats summary that are used here. */
 interface Summary {
   readonly node?: Usage;
   readonly pods?: readonly {
@@ -50,10 +50,10 @@ const podMetrics: ApiResource = {
 };
 
 const apiVersion = 'metrics.k8s.io/v1beta1';
-/** The sampling window of kubelets. */
+/** The window over which kubelets compute rates. */
 const window = '10s';
 const requestTimeoutMs = 10_000;
-/** A kubelet computes rates from two samples at this interval. */
+/** A kubelet computes CPU rates from two samples at this interval. */
 const secondSampleMs = 1_050;
 const maxSummaryBytes = 64 << 20;
 
@@ -174,7 +174,10 @@ function measured(kind: string, of: StoredObject, time: string, rest: JsonObject
   };
 }
 
-/** Undefined without both samples: a partial one would show an idle pod. */
+/**
+ * The usage of a container; undefined without both CPU and memory samples, because partial metrics
+ * would show an idle pod.
+ */
 function usageOf(
   stats: Usage | undefined,
 ): { readonly time: string; readonly amounts: JsonObject } | undefined {
@@ -186,8 +189,8 @@ function usageOf(
 }
 
 /**
- * Undefined if the node does not respond, so that metrics of other nodes are still returned.
- * Retries once for new containers, whose rates need a second sample.
+ * The stats summary of a node; undefined if it does not respond, so that metrics of other nodes are
+ * still returned. Retries once for new containers, whose rates need a second sample.
  */
 async function stableSummaryOf(
   node: StoredObject,
@@ -197,7 +200,9 @@ async function stableSummaryOf(
 ): Promise<Summary | undefined> {
   const { clock } = deps;
   const limit = new AbortController();
-  const timer = clock.timer(requestTimeoutMs, () => limit.abort(new Error('Timed out')));
+  const timer = clock.timer(requestTimeoutMs, () =>
+    limit.abort(new Error('Timed out waiting for the kubelet')),
+  );
   try {
     const first = await summaryOf(node, objects, deps, limit.signal);
     if (first === undefined || !usagesOf(first).some(isNew)) return first;

@@ -8,7 +8,7 @@ function pod(spec: object): StoredObject {
   return { metadata: { name: 'web' }, spec } as unknown as StoredObject;
 }
 
-test('requires a container name unless there is one container', () => {
+test('requires a container name for a stream unless the pod has one container', () => {
   const one = pod({ initContainers: [{ name: 'i' }], containers: [{ name: 'a' }] });
   assert.equal(containerOf(one, null), 'a');
   assert.equal(containerOf(one, 'i'), 'i');
@@ -20,7 +20,7 @@ test('requires a container name unless there is one container', () => {
   );
 });
 
-test('has no kubelet for an unscheduled pod', () => {
+test('returns no kubelet for an unscheduled pod', () => {
   assert.equal(assignedNode(pod({})), undefined);
   assert.equal(assignedNode(pod({ nodeName: 'n' })), 'n');
 });

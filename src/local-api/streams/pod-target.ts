@@ -8,7 +8,7 @@ interface NamedContainer {
   readonly name: string;
 }
 
-/** The used fields of a pod spec. */
+/** The pod spec fields that select the container and its kubelet. */
 interface PodShape {
   readonly nodeName?: string;
   readonly containers?: readonly NamedContainer[];
@@ -37,7 +37,7 @@ export function containerOf(pod: StoredObject, requested: string | null): string
   throw badRequest(`a container name must be specified for pod ${name}${choice}`);
 }
 
-/** Undefined for an unscheduled pod. */
+/** The kubelet of the pod's node; undefined for an unscheduled pod. */
 export function assignedNode(pod: StoredObject): string | undefined {
   const { nodeName = '' } = (pod.spec ?? {}) as PodShape;
   return nodeName === '' ? undefined : nodeName;

@@ -55,14 +55,14 @@ function target(resource: ApiResource, name: string) {
   return proxyTarget(call, { objects: reader, kubelet });
 }
 
-test('selects the first port of a pod, or the named one', () => {
+test('selects the first port of a pod as proxy target, or the named one', () => {
   const at = { kind: 'address', host: '10.1.2.3' };
   assert.deepEqual(target(apiResources.pods, 'web'), { ...at, scheme: 'http', port: 8080 });
   assert.deepEqual(target(apiResources.pods, 'web:90'), { ...at, scheme: 'http', port: 90 });
   assert.deepEqual(target(apiResources.pods, 'https:web:90'), { ...at, scheme: 'https', port: 90 });
 });
 
-test('selects an endpoint of a service, or a ready pod if there are no Endpoints', () => {
+test('selects an endpoint of a service as proxy target, or a ready pod if there are no Endpoints', () => {
   const at = { kind: 'address', scheme: 'http' };
   assert.deepEqual(target(apiResources.services, 'web:main'), { ...at, host: '10.1.2.3', port: 8080 });
   assert.deepEqual(target(apiResources.services, 'web:80'), { ...at, host: '10.1.2.3', port: 8080 });
@@ -71,7 +71,7 @@ test('selects an endpoint of a service, or a ready pod if there are no Endpoints
   assert.throws(() => target(apiResources.services, 'web:81'), /no service port 81 found for service "web"/);
 });
 
-test('uses the client certificate only for the kubelet port of a node', () => {
+test('uses the client certificate for a proxy target only if it is the kubelet port of a node', () => {
   const address = { host: '192.0.2.1', port: 10_250 };
   assert.deepEqual(target(apiResources.nodes, 'n1'), { kind: 'kubelet', address });
   assert.deepEqual(target(apiResources.nodes, 'n1:10250'), { kind: 'kubelet', address });
@@ -83,7 +83,7 @@ test('uses the client certificate only for the kubelet port of a node', () => {
   });
 });
 
-test('rejects loopback, link-local and multicast targets, and IPv6 forms of IPv4 addresses', () => {
+test('rejects loopback, link-local and multicast proxy targets, and IPv6 forms of such IPv4 addresses', () => {
   assert.throws(() => target(apiResources.pods, 'host'), /address not allowed/);
   for (const [range, hosts] of Object.entries({
     'this network': ['0.0.0.0', '0.0.0.1', '0.255.255.255'],
@@ -115,13 +115,13 @@ test('rejects loopback, link-local and multicast targets, and IPv6 forms of IPv4
       assert.throws(() => allowedAddress(host), /address not allowed/, `${range}: ${host}`);
 });
 
-test('admits plain host addresses', () => {
+test('accepts plain IP addresses of hosts as proxy targets', () => {
   const hosts = ['1.0.0.1', '10.0.0.1', '126.255.255.255', '128.0.0.1', '192.168.1.1', '223.255.255.255'];
   for (const host of [...hosts, '2001:db8::1', 'fd00::1', '2a00::7f00:1', '2001:4860::1', '64:ff9a::1'])
     assert.equal(allowedAddress(host), host);
 });
 
-test('rejects malformed names', () => {
+test('rejects malformed names of proxy targets', () => {
   assert.throws(() => target(apiResources.pods, 'ftp:web:90'), /invalid pod request "ftp:web:90"/);
   assert.throws(() => target(apiResources.pods, 'gone'), /pods "gone" not found/);
   assert.throws(() => target(apiResources.pods, 'web:x'), /invalid port x/);

@@ -8,7 +8,7 @@ import { badRequest, notFound, unavailable } from './refusals.ts';
 
 /** The target of a proxy request. */
 export type ProxyTarget =
-  /** With the client certificate of the API server. */
+  /** Whether the request presents the client certificate of the API server. */
   | { readonly kind: 'kubelet'; readonly address: KubeletEndpoint }
   | {
       readonly kind: 'address';
@@ -46,7 +46,7 @@ export function proxyTarget(call: StreamCall, deps: Pick<StreamsDeps, 'objects' 
   }
 }
 
-/** `name`, `name:port` or `scheme:name:port`. */
+/** Parses a target name in the forms `name`, `name:port` and `scheme:name:port`. */
 function splitName(id: string): NamedTarget | undefined {
   const parts = id.split(':');
   const [scheme, name, port] =
@@ -186,24 +186,27 @@ function portNumber(port: string): number | undefined {
   return number;
 }
 
-/** One list a family: an IPv4 address also matches a rule for IPv4-mapped IPv6 addresses. */
+/**
+ * One block list for each IP family: an IPv4 address would also match a rule for IPv4-mapped IPv6
+ * addresses.
+ */
 const refusedIpv4 = blockList('ipv4', [
   ['0.0.0.0', 8], // Linux connects 0.0.0.0 to loopback
   ['127.0.0.0', 8],
   ['169.254.0.0', 16],
-  ['192.88.99.0', 24], // 6to4 relays
+  ['192.88.99.0', 24], // 6to4 relay addresses
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
 ]);
 const refusedIpv6 = blockList('ipv6', [
-  ['::', 96], // unspecified, loopback and IPv4-compatible
-  ['::ffff:0:0', 96], // IPv4-mapped
-  ['::ffff:0:0:0', 96], // IPv4-translated
-  ['64:ff9b::', 96], // NAT64
-  ['64:ff9b:1::', 48], // NAT64 of the site
-  ['100::', 64], // discarded
-  ['2001::', 32], // Teredo
-  ['2002::', 16], // 6to4
+  ['::', 96], // unspecified, loopback and IPv4-compatible addresses
+  ['::ffff:0:0', 96], // IPv4-mapped addresses
+  ['::ffff:0:0:0', 96], // IPv4-translated addresses
+  ['64:ff9b::', 96], // NAT64 addresses
+  ['64:ff9b:1::', 48], // local-use NAT64 addresses
+  ['100::', 64], // discard-only addresses
+  ['2001::', 32], // Teredo addresses
+  ['2002::', 16], // 6to4 addresses
   ['fe80::', 10],
   ['fec0::', 10],
   ['ff00::', 8],
@@ -216,8 +219,8 @@ function blockList(family: 'ipv4' | 'ipv6', subnets: readonly (readonly [string,
 }
 
 /**
- * Admits the plain address of a host. Loopback and link-local addresses must not be reachable
- * through the API server, also not as an IPv6 form of an IPv4 address or with a zone.
+ * Accepts a plain IP address of a host as proxy target. Loopback and link-local addresses must not
+ * be reachable through the API server, also not as an IPv6 form of an IPv4 address or with a zone.
  */
 export function allowedAddress(host: string): string {
   const isAdmitted = isIPv4(host)

@@ -44,7 +44,7 @@ export async function answerProxy(
   return statusCode;
 }
 
-/** Forwards an upgrade request. */
+/** Forwards an upgrade request to the target of the proxy. */
 export async function upgradeProxy(
   call: StreamCall,
   upgrade: Upgrade,
@@ -88,7 +88,7 @@ async function sendProxied(
     agent: false,
   } as const;
   try {
-    // Pods use self-signed certificates, which cannot be verified.
+    // Pods with HTTPS use self-signed certificates, which cannot be verified.
     const requested =
       scheme === 'https' ? tlsRequest({ ...wire, rejectUnauthorized: false }) : nodeHttp.request(wire);
     return await sendToBackend(requested, { body }, clock, signal);
@@ -98,7 +98,7 @@ async function sendProxied(
   }
 }
 
-/** The path after `/proxy`, with the query. */
+/** The path of the proxy request after `/proxy`, with the query. */
 function proxiedPath({ rest, incoming }: Pick<StreamCall, 'rest' | 'incoming'>): string {
   const { url = '/' } = incoming;
   const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';

@@ -1,8 +1,8 @@
 import { internalError, type StatusBody, StatusError } from '../api/index.ts';
 
-/** The subject of an error. */
+/** The object that an error response names. */
 export interface RefusedObject {
-  /** The plural and subresource, such as `pods/log`. */
+  /** The plural with its subresource, such as `pods/log`. */
   readonly kind: string;
   readonly name: string;
 }
@@ -20,7 +20,7 @@ export function unavailable(message: string): StatusError {
   return new StatusError({ code: 503, reason: 'ServiceUnavailable', message });
 }
 
-/** The reason and message of the API server for a kubelet status. */
+/** The reason and message of the API server for an HTTP status of the kubelet. */
 const responses: Readonly<Record<number, readonly [reason: string, message: string]>> = {
   401: ['Unauthorized', 'the server has asked for the client to provide credentials'],
   403: ['Forbidden', 'the kubelet denies the request'],
@@ -32,7 +32,7 @@ const responses: Readonly<Record<number, readonly [reason: string, message: stri
   503: ['ServiceUnavailable', 'the server is currently unable to handle the request'],
 };
 
-/** Converts an error of the kubelet, with its code and message. */
+/** Converts an error response of the kubelet to a StatusError with its code and message. */
 export function kubeletError(code: number, text: string, { kind, name }: RefusedObject): StatusError {
   if (code === 500) return internalError(text);
   if (code === 400) return badRequest(text);

@@ -24,7 +24,8 @@ export function createStreams(deps: StreamsDeps): Streams {
       if (call.subresource === 'proxy')
         return await audited(call, undefined, deps, () => answerProxy(call, outgoing, deps, signal));
       const target = streamTarget(call, deps);
-      // Validates the target first, so that its errors are reported to clients without upgrade too.
+      // Validates the target before the upgrade, so that its errors are also reported to clients
+      // without an upgrade.
       await audited(call, target, deps, async () => {
         throw badRequest('Upgrade request required');
       });

@@ -31,7 +31,7 @@ export function duplicate(field: string, value: unknown, detail?: string): Field
   return cause('FieldValueDuplicate', field, ['Duplicate value', shown(value), detail]);
 }
 
-/** Lists the supported values in the given order. */
+/** The error for an unsupported value; lists the supported ones in the given order. */
 export function notSupported(field: string, value: unknown, supported: readonly string[]): FieldCause {
   const values = supported.map((one) => JSON.stringify(one));
   const detail = `supported values: ${values.join(', ')}`;
@@ -47,7 +47,7 @@ export function immutable(field: string, before: unknown, after: unknown): reado
   return sameValue(before, after) ? [] : [invalid(field, after ?? null, 'field is immutable')];
 }
 
-/** Requires one of the values, or optionally none. */
+/** Requires a supported value; by default the field may be unset. */
 export function oneOf(
   field: string,
   value: unknown,
@@ -66,7 +66,7 @@ export function addressCauses(field: string, address: string): readonly FieldCau
   return ipAddress(address).map((message) => invalid(field, address, message));
 }
 
-/** Rejects special-use addresses, which are not valid endpoints. */
+/** Rejects special-use IP addresses, which are not valid in Endpoints. */
 export function endpointAddressCauses(field: string, address: string): readonly FieldCause[] {
   const bytes = ipBytes(address);
   if (bytes === undefined) return [invalid(field, address, 'must be a valid IP address')];

@@ -30,7 +30,7 @@ function* inLists(before: readonly unknown[], after: readonly unknown[], path: s
     yield* differences(before[index], after[index], `${path}[${index}]`);
 }
 
-/** Map keys may contain dots. */
+/** A map key that contains a dot is put in brackets. */
 function member(name: string): string {
   return /^[A-Za-z]\w*$/.test(name) ? `.${name}` : `[${name}]`;
 }

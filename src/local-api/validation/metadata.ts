@@ -116,7 +116,7 @@ function ownerReferenceCauses(owners: readonly JsonObject[]): readonly FieldCaus
   return [...empty, ...second];
 }
 
-/** The object with fields set; undefined removes a field. */
+/** A copy of the object with the given fields; undefined removes a field. */
 export function withFields<T extends JsonObject>(object: T, fields: JsonObject): T {
   const merged = { ...object, ...fields };
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined)) as T;

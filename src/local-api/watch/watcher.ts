@@ -9,12 +9,12 @@ import type { ObjectTest } from '../selectors/selection.ts';
 export interface WatcherOptions {
   readonly entry: ResourceEntry;
   readonly matches: ObjectTest;
-  /** Changes up to this version are already delivered or not needed. */
+  /** The watch starts after this version: earlier changes are already delivered or not needed. */
   readonly from: number;
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly bookmarks: 'enabled' | 'disabled';
-  /** The version up to which all changes are delivered. */
+  /** The version up to which all changes have been delivered to watchers. */
   readonly deliveredUpTo: () => number;
   /** The maximum number of pending events. */
   readonly maxPending: number;
@@ -23,7 +23,10 @@ export interface WatcherOptions {
 const bookmarkMs = 60_000;
 /** The approximate memory limit of pending events; most of the objects are shared. */
 const maxPendingBytes = 24 * 2 ** 20;
-/** Before the timeout, so that the client can resume from a recent version. */
+/**
+ * The last bookmark is sent this long before the timeout, so that the client can resume from a
+ * recent version.
+ */
 const lastBookmarkMs = 2_000;
 
 /**
@@ -46,7 +49,7 @@ export class Watcher {
     return this.#state === 'ended';
   }
 
-  /** Starts the timers. */
+  /** Starts the timers of the timeout and the bookmarks. */
   start(): void {
     const { timeoutMs, bookmarks } = this.#options;
     this.#after(timeoutMs, () => this.end());
@@ -64,7 +67,7 @@ export class Watcher {
     if (this.ended || change.version <= from) return;
     const line = change.eventFor(entry, matches);
     if (line === undefined) return;
-    // One event may always be pending, whatever its size.
+    // One event may always be pending, even if it exceeds the limit.
     const isFull =
       this.#pending.length >= maxPending ||
       (this.#pending.length > 0 && this.#pendingBytes + change.bytes > maxPendingBytes);
@@ -72,7 +75,7 @@ export class Watcher {
     else this.#push(line, change.bytes);
   }
 
-  /** Pending events can still be read. */
+  /** Ends the watch; events that are pending can still be read. */
   end(): void {
     this.#state = 'ended';
     for (const timer of this.#timers) timer.cancel();
@@ -80,7 +83,7 @@ export class Watcher {
     this.#wake?.();
   }
 
-  /** Ends with the watch, or when the signal is aborted. */
+  /** The watch events; ends with the watch, or when the signal is aborted. */
   async *events(signal: AbortSignal): AsyncGenerator<ServedWatchEvent, void, undefined> {
     using _link = onAbort(signal, () => this.end());
     while (!signal.aborted) {
@@ -92,7 +95,7 @@ export class Watcher {
     }
   }
 
-  /** Skipped while events are pending. */
+  /** Sends a bookmark unless events are pending. */
   #sendBookmark(): void {
     const { entry, deliveredUpTo, from } = this.#options;
     if (this.#pending.length > 0) return;
@@ -120,7 +123,7 @@ export class Watcher {
   }
 }
 
-/** Converts a change to watch events; shared by all watchers. */
+/** Converts a change to a watch event; the result is shared by all watchers. */
 export class ChangeEvent {
   readonly #change: StoredChange;
   #lastMatching: StoredObject | undefined;
@@ -141,8 +144,8 @@ export class ChangeEvent {
   }
 
   /**
-   * For a watcher with selector, an object that starts to match is ADDED, and one that stops to
-   * match is DELETED.
+   * For a watcher with a selector, an object that starts to match is ADDED, and one that no longer
+   * matches is DELETED.
    */
   eventFor(entry: ResourceEntry, matches: ObjectTest): ServedWatchEvent | undefined {
     const { type, object, before } = this.#change;
@@ -154,7 +157,7 @@ export class ChangeEvent {
     return { type: 'DELETED', object: asResource(entry, last) };
   }
 
-  /** The last matching object, with the version of the change. */
+  /** The last version of the object that matched, with the resource version of the change. */
   #lastMatchingObject(before: StoredObject): StoredObject {
     this.#lastMatching ??= frozen({
       ...before,
@@ -164,7 +167,7 @@ export class ChangeEvent {
   }
 }
 
-/** Marks the end of the initial events. */
+/** The bookmark that marks the end of the initial events. */
 const initialEnd = { 'k8s.io/initial-events-end': 'true' };
 
 export function bookmark(

@@ -18,7 +18,7 @@ async function withMaps(...names: readonly string[]): Promise<LocalApiRig> {
 const label = (rig: LocalApiRig, name: string, x: string | null) =>
   rig.object('patch', configMaps, { name, patch: 'merge', body: { metadata: { labels: { x } } } });
 
-test('starts with the existing objects without a version or with 0', async () => {
+test('starts a watch without a version or with 0 with the existing objects', async () => {
   using rig = await withMaps('b', 'a');
   const watches = [rig.watch(configMaps), rig.watch(configMaps, { query: { resourceVersion: '0' } })];
   await rig.clock.advance(1);
@@ -37,7 +37,7 @@ test('starts with the existing objects without a version or with 0', async () =>
   assert.deepEqual([rig.api.watchers, rig.clock.pendingTimers], [0, 0]);
 });
 
-test('sends the changes after a version once', async () => {
+test('sends each change after the requested version once', async () => {
   using rig = await withMaps('a');
   const resourceVersion = String(rig.store.version);
   await rig.configMap('b');
@@ -51,7 +51,7 @@ test('sends the changes after a version once', async () => {
   assert.deepEqual(toldIn(later), ['ADDED d']);
 });
 
-test('sends an ERROR for a compacted version and ends', async () => {
+test('sends an ERROR event for a compacted version and ends the watch', async () => {
   using rig = await withMaps('a', 'b', 'c', 'd', 'e', 'f', 'g');
   const watch = rig.watch(configMaps, { query: { resourceVersion: '2' } });
   await rig.clock.advance(1);
@@ -73,7 +73,7 @@ test('sends an ERROR for a compacted version and ends', async () => {
   assert.equal(rig.api.watchers, 0);
 });
 
-test('sends initial events and marks their end', async () => {
+test('sends the existing objects as initial events and marks their end with a bookmark', async () => {
   using rig = await withMaps('a');
   const query = {
     sendInitialEvents: 'true',
@@ -99,7 +99,7 @@ test('sends initial events and marks their end', async () => {
   assert.deepEqual(toldIn(fromNow), ['ADDED b']);
 });
 
-test('rejects invalid options before it starts', () => {
+test('rejects invalid watch options before the watch starts', () => {
   using rig = new LocalApiRig();
   const refused = (query: Record<string, string>) => {
     try {
@@ -159,7 +159,7 @@ test('watches one object by path or by field selector', async () => {
   assert.deepEqual(toldIn(elsewhere), []);
 });
 
-test('sends the same object to all watchers', async () => {
+test('sends one shared object to all watchers', async () => {
   using rig = await withMaps();
   const watches = [rig.watch(configMaps), rig.watch(configMaps, { namespace: undefined })];
   await rig.clock.advance(1);
@@ -168,7 +168,7 @@ test('sends the same object to all watchers', async () => {
   assert.ok(watches[0]?.lines[0]?.object === watches[1]?.lines[0]?.object);
 });
 
-test('sends requested bookmarks every minute and before the end', async () => {
+test('sends requested bookmarks every minute and before the watch ends', async () => {
   using rig = await withMaps('a');
   const query = { resourceVersion: String(rig.store.version), timeoutSeconds: '150' };
   const marked = rig.watch(configMaps, { query: { ...query, allowWatchBookmarks: 'true' } });
@@ -218,7 +218,7 @@ test('ends a slow watcher after its pending events without affecting others', as
   assert.equal(rig.api.watchers, 1);
 });
 
-test('ends a watch that is no longer read', async () => {
+test('ends a watch that the client no longer reads', async () => {
   using rig = await withMaps('a');
   for await (const line of rig.api.watch(rig.call('watch', configMaps), rig.signal)) {
     assert.equal(line.type, 'ADDED');
@@ -228,7 +228,7 @@ test('ends a watch that is no longer read', async () => {
   await refusedWith(rig.ask('get', configMaps, { name: 'none' }), 404);
 });
 
-test('ends a slow watcher by the size of its pending events', async () => {
+test('ends a slow watcher when its pending events exceed the size limit', async () => {
   using rig = await withMaps('a');
   const unread = rig.api.watch(rig.call('watch', configMaps), rig.signal)[Symbol.asyncIterator]();
   assert.equal((await unread.next()).value?.object['metadata'] !== undefined, true);
@@ -239,6 +239,6 @@ test('ends a slow watcher by the size of its pending events', async () => {
   }
   let lines = (await waits).done === true ? 0 : 1;
   for (let next = await unread.next(); next.done !== true; next = await unread.next()) lines++;
-  // It receives its pending events in order and can resume without a gap.
+  // The slow watcher receives its pending events in order, so that it can resume without a gap.
   assert.ok(lines > 20 && lines < 30, String(lines));
 });

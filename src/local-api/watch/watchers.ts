@@ -27,7 +27,9 @@ interface WatchRequest {
 }
 
 interface InitialEvents {
-  /** Changes up to this version are in the initial events or not needed. */
+  /**
+   * The watch starts after this version: earlier changes are in the initial events or not needed.
+   */
   readonly from: number;
   readonly events: Iterable<ServedWatchEvent>;
   readonly outcome: 'open' | 'ends';
@@ -56,7 +58,7 @@ export class Watchers implements Disposable {
     return this.#watchers.values().reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Throws a StatusError for invalid requests; the watch starts when it is first read. */
+  /** Starts a watch when its events are first read. Throws a StatusError for an invalid request. */
   open(
     request: ApiRequest,
     entry: ResourceEntry,
@@ -93,7 +95,7 @@ export class Watchers implements Disposable {
     }
   }
 
-  /** Waits until all current changes are durable. */
+  /** Waits until all changes made so far are durable. */
   async #whenDurable(signal: AbortSignal): Promise<void> {
     const { store, durability } = this.#options;
     const { lastChange } = store;

@@ -15,9 +15,9 @@ import type { ShutdownSource, ShutdownWatch } from './node-shutdown.ts';
 
 export interface LogindOptions {
   readonly clock: Clock;
-  /** Path of the D-Bus system socket. */
+  /** The path of the D-Bus system socket. */
   readonly busPath: string;
-  /** Set in tests only. */
+  /** The directory of logind's configuration; set in tests only. */
   readonly configDirectory?: string;
 }
 
@@ -32,11 +32,11 @@ const systemd = {
   interface: 'org.freedesktop.systemd1.Manager',
 };
 const sighup = 1;
-/** Poll interval until logind has reloaded its configuration; doubles. */
+/** The interval of reads until logind has reloaded its configuration; doubles after each read. */
 const polls = 5;
 const firstPollMs = 100;
 
-/** Shutdowns announced by systemd-logind. */
+/** Receives shutdowns that systemd-logind announces. */
 export function logindShutdowns(options: LogindOptions): ShutdownSource {
   return {
     async open(delayMs, signal) {
@@ -47,7 +47,7 @@ export function logindShutdowns(options: LogindOptions): ShutdownSource {
         signal,
       );
       try {
-        // Subscribes first, so that no announcement is missed.
+        // Subscribes to the signal before the state is read, so that no announcement is missed.
         const watch = new LogindInhibitor(bus, options);
         await bus.addMatch(
           `type='signal',sender='${logind.destination}',path='${logind.path}',interface='${logind.interface}',member='PrepareForShutdown'`,
@@ -172,8 +172,9 @@ const lockArguments = [
 ];
 
 /**
- * logind's inhibitor lock is a file descriptor, which only systemd-inhibit can acquire here. It
- * holds the lock until its command ends, which is when its stdin is closed or this process exits.
+ * logind's inhibitor lock is a file descriptor, which this process can only acquire through
+ * systemd-inhibit. That program holds the lock until its command exits: when its stdin is closed or
+ * this process exits.
  */
 async function acquireLock({ busPath }: LogindOptions, signal: AbortSignal): Promise<Disposable> {
   const env = { PATH: process.env['PATH'], DBUS_SYSTEM_BUS_ADDRESS: `unix:path=${busPath}` };

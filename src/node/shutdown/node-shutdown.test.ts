@@ -24,7 +24,7 @@ function podOf(name: string, priority: number, graceSeconds?: number): Pod {
   return aPod({ metadata: { name }, spec: { priority, ...grace } });
 }
 
-/** A node whose pods take this many seconds to terminate; Infinity for never. */
+/** A node whose pods each take the given number of seconds to terminate; Infinity for never. */
 function aNode(
   ends: Readonly<Record<string, number>>,
   pods: readonly Pod[],
@@ -57,7 +57,7 @@ function aNode(
 const never = new AbortController().signal;
 
 describe('graceful node shutdown', () => {
-  it('terminates groups from low to high priority, each within its own time if that is shorter', async () => {
+  it('terminates shutdown groups from low to high priority, each in its own time or as soon as its pods have stopped', async () => {
     const pods = [podOf('high', 2_000, 60), podOf('low', 0, 5), podOf('other', -1)];
     const { shutdown, clock, story } = aNode({ low: 3, other: 4, high: 2 }, pods);
     const ending = shutdown.terminatePods(never);
@@ -78,7 +78,7 @@ describe('graceful node shutdown', () => {
     assert.equal(shutdown.isShuttingDown, true);
   });
 
-  it('does not wait for a hanging pod or an unavailable API', async () => {
+  it('waits no longer than configured for a hanging pod or an unavailable API server', async () => {
     const pods = [podOf('low', 0), podOf('high', 1_000)];
     const hang = (_pods: readonly Pod[], signal: AbortSignal) => clock.sleep(1e9, signal);
     const { shutdown, clock, story } = aNode(
@@ -98,7 +98,7 @@ describe('graceful node shutdown', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('skips groups without pods', async () => {
+  it('skips shutdown groups without pods', async () => {
     const { shutdown, clock, story } = aNode({}, [podOf('high', 1_000)]);
     const ending = shutdown.terminatePods(never);
     await clock.advance(10);
@@ -107,7 +107,7 @@ describe('graceful node shutdown', () => {
   });
 });
 
-/** Announces what the test sets, and counts locks. */
+/** Announces the shutdowns that a test sets, and counts the held locks. */
 class Announcer implements ShutdownSource {
   held = 0;
   opened: number[] = [];
@@ -144,8 +144,8 @@ class Announcer implements ShutdownSource {
   }
 }
 
-describe('an announced shutdown', () => {
-  it('is delayed until the pods have terminated and their statuses are reported, and delayed again after a cancellation', async () => {
+describe('a shutdown announced by logind', () => {
+  it('delays an announced shutdown until the pods have terminated and their statuses are reported, and the next shutdown after a cancellation', async () => {
     const announcer = new Announcer();
     const pods = [podOf('low', 0)];
     const { shutdown, clock, story } = aNode({ low: 3 }, pods, { announcer });
@@ -166,7 +166,7 @@ describe('an announced shutdown', () => {
     assert.deepEqual([announcer.held, clock.pendingTimers], [0, 0]);
   });
 
-  it('ends when it was cancelled during a lost connection', async () => {
+  it('ends the shutdown when it was cancelled while the connection was lost', async () => {
     const announcer = new Announcer();
     const { shutdown, clock, story } = aNode({}, [], { announcer });
     const stop = new AbortController();
@@ -185,7 +185,7 @@ describe('an announced shutdown', () => {
     await running;
   });
 
-  it('is watched again after the connection to logind was lost, which is logged once', async () => {
+  it('watches for shutdowns again after the connection to logind was lost, and logs the loss once', async () => {
     const announcer = new Announcer();
     const { shutdown, clock, records } = aNode({}, [], { announcer });
     const stop = new AbortController();
@@ -212,7 +212,7 @@ const nothing = {
 };
 
 describe('shutdown groups', () => {
-  it('are empty by default, two for the plain settings, and otherwise as configured', () => {
+  it('creates no shutdown groups by default, two for the plain settings, and otherwise the configured ones', () => {
     assert.deepEqual(shutdownGroups(nothing), []);
     const plain = shutdownGroups({
       ...nothing,
@@ -234,7 +234,7 @@ describe('shutdown groups', () => {
     ]);
   });
 
-  it('contain each pod once: in the highest group not above its priority, else in the lowest', () => {
+  it('assigns each pod to the highest shutdown group not above its priority, else to the lowest group', () => {
     const priorities = fc.uniqueArray(fc.integer({ min: -9, max: 9 }), { minLength: 1, maxLength: 5 });
     const pods = fc.array(fc.option(fc.integer({ min: -12, max: 12 }), { nil: undefined }));
     fc.assert(

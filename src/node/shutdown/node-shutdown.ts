@@ -12,9 +12,12 @@ import { describePod, type Pod } from '../../pods/index.ts';
 import type { RuntimeFiles } from '../../runtime/index.ts';
 import type { NodeEventInput } from '../inputs.ts';
 
-/** Announces shutdowns of the machine, and delays them while a lock is held. */
+/** Reports announced shutdowns of the machine, and delays them while a lock is held. */
 export interface ShutdownSource {
-  /** Connects and configures the maximum delay. Rejects when no shutdowns are announced. */
+  /**
+   * Connects to the source of announcements and configures the maximum delay. Rejects when
+   * shutdowns cannot be watched.
+   */
   open(delayMs: number, signal: AbortSignal): Promise<ShutdownWatch>;
 }
 
@@ -23,7 +26,7 @@ export interface ShutdownWatch extends Disposable {
   isUnderWay(signal: AbortSignal): Promise<boolean>;
   /** Acquires the lock that delays shutdowns. */
   hold(signal: AbortSignal): Promise<Disposable>;
-  /** The next announcement; undefined when the connection ended. */
+  /** The next announcement; undefined when the connection was lost. */
   next(signal: AbortSignal): Promise<'begins' | 'cancelled' | undefined>;
 }
 
@@ -32,28 +35,28 @@ export interface NodeShutdownDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly groups: readonly ShutdownGroup[];
-  /** Undefined where shutdowns are not announced. */
+  /** The source of shutdown announcements; undefined when the machine has none. */
   readonly announcer?: ShutdownSource | undefined;
   readonly event: (event: NodeEventInput) => void;
-  /** Called when a shutdown begins or is cancelled. */
+  /** Called when a machine shutdown begins or is cancelled. */
   readonly changed: () => void;
-  /** Pods that use resources of the node. */
+  /** The pods that use resources of the node. */
   readonly activePods: () => readonly Pod[];
-  /** Terminates the pod; resolves when its containers are stopped and its volumes unmounted. */
+  /** Terminates a pod; resolves when its containers are stopped and its volumes unmounted. */
   readonly terminatePod: (pod: Pod, graceSeconds: number, signal: AbortSignal) => Promise<void>;
-  /** Resolves when the final statuses of the pods are written. */
+  /** Resolves when the API server has the final statuses of the pods. */
   readonly reported: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
-  /** Called when the termination of pods begins and ends. */
+  /** Called with the state of the pod termination when it begins and ends. */
   readonly observe?: ((when: 'start' | 'end') => void) | undefined;
 }
 
 const reconnect = { baseMs: 1_000, maxMs: 60_000 };
-/** Additional time to report final statuses. */
+/** The additional time to report the final statuses of pods. */
 const reportMs = 2_000;
 
 /**
- * Terminates pods in order while the shutdown is delayed: those of low priority first, so that pods
- * they depend on stop last. The shutdown is never delayed for longer than configured.
+ * Terminates pods in order of priority while the shutdown is delayed: those of low priority first,
+ * so that pods they depend on stop last. The shutdown is never delayed for longer than configured.
  */
 export class NodeShutdown {
   readonly #deps: NodeShutdownDeps;
@@ -67,12 +70,12 @@ export class NodeShutdown {
     return this.#isShuttingDown;
   }
 
-  /** Why the node is not ready. */
+  /** Why the node is not ready: a shutdown is in progress. */
   problem(): string | undefined {
     return this.#isShuttingDown ? 'node is shutting down' : undefined;
   }
 
-  /** Handles announcements until aborted. */
+  /** Handles shutdown announcements until aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { announcer, clock, random, logger } = this.#deps;
     if (announcer === undefined) return await untilAborted(signal).catch(() => {});
@@ -93,8 +96,8 @@ export class NodeShutdown {
   }
 
   /**
-   * Terminates all pods, group by group. Never rejects; takes at most the time of the groups plus
-   * the time to report.
+   * Terminates all pods, group by group. Never rejects; takes at most the total time of the groups
+   * plus the time to report.
    */
   async terminatePods(signal: AbortSignal): Promise<void> {
     this.#start();
@@ -104,8 +107,8 @@ export class NodeShutdown {
     for (const group of byShutdownGroup(groups, activePods())) {
       if (group.pods.length === 0) continue;
       await this.#terminateGroup(group, signal);
-      // Concurrently with the next group: the API may be slow, and the machine does not wait for
-      // it.
+      // Reports final statuses while the next group terminates: the API server may be slow, and the
+      // machine does not wait for it.
       notifications.push(this.#report(group.pods, signal));
     }
     await Promise.all(notifications);
@@ -114,7 +117,7 @@ export class NodeShutdown {
 
   async #watch(announcer: ShutdownSource, signal: AbortSignal): Promise<void> {
     using watch = await announcer.open(wholeSeconds(this.#deps.groups) * 1_000, signal);
-    // The shutdown may have been cancelled during a lost connection.
+    // The shutdown may have been cancelled while the connection was lost.
     if (this.#isShuttingDown && !(await watch.isUnderWay(signal))) this.#cancelled();
     let held: Disposable | undefined = await watch.hold(signal);
     try {
@@ -184,13 +187,16 @@ export class NodeShutdown {
   }
 }
 
-/** Pods of this priority up to the next group's terminate together and have this time. */
+/**
+ * A shutdown group: pods from this priority up to that of the next group terminate together within
+ * this time.
+ */
 export interface ShutdownGroup {
   readonly priority: number;
   readonly seconds: number;
 }
 
-/** The shutdown settings of the configuration. */
+/** The settings of graceful shutdown in the kubelet configuration. */
 export interface ShutdownConfig {
   readonly shutdownGracePeriodMs: number;
   readonly shutdownGracePeriodCriticalPodsMs: number;
@@ -202,7 +208,10 @@ export interface ShutdownConfig {
 
 const systemCritical = 2_000_000_000;
 
-/** From the lowest priority to the highest; empty when graceful shutdown is disabled. */
+/**
+ * The shutdown groups from the lowest priority to the highest; empty when graceful shutdown is
+ * disabled.
+ */
 export function shutdownGroups(config: ShutdownConfig): readonly ShutdownGroup[] {
   const { shutdownGracePeriodMs: total, shutdownGracePeriodCriticalPodsMs: critical } = config;
   const byPriority = config.shutdownGracePeriodByPodPriority.map(
@@ -219,12 +228,12 @@ export function shutdownGroups(config: ShutdownConfig): readonly ShutdownGroup[]
   ];
 }
 
-/** The total time of all groups. */
+/** The total time of all shutdown groups. */
 export function wholeSeconds(groups: readonly ShutdownGroup[]): number {
   return groups.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
-/** The highest group not above the pod's priority; the lowest for a pod below all. */
+/** The highest group not above the pod's priority; the lowest group for a pod below all groups. */
 export function byShutdownGroup<P extends { readonly spec: { readonly priority?: number | undefined } }>(
   groups: readonly ShutdownGroup[],
   pods: readonly P[],
@@ -245,7 +254,7 @@ export interface ShutdownTimesDeps {
   readonly files: Pick<RuntimeFiles, 'readEnd' | 'replace'>;
 }
 
-/** Times of the last shutdown, which the next kubelet process also exports. */
+/** The times of the last node shutdown, which the next kubelet process exports as metrics, too. */
 export function shutdownTimes(
   path: string,
   { clock, metrics, files, logger }: ShutdownTimesDeps,

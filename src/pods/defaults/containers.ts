@@ -20,7 +20,7 @@ import {
 import { pullPolicyOf } from '../image-name.ts';
 import { isSidecar } from '../pod.ts';
 
-/** The defaults common to all three kinds of containers. */
+/** Sets the defaults of all three kinds of containers. */
 export function withContainerDefaults<T extends Container>(container: T): T {
   return {
     ...container,
@@ -37,13 +37,13 @@ export function withContainerDefaults<T extends Container>(container: T): T {
   };
 }
 
-/** Not for ephemeral containers, which may have no resources. */
+/** Sets the defaults that ephemeral containers do not have, because they may have no resources. */
 export function withRequests(container: Container): Container {
   const resources = requestsFromLimits(container.resources);
   return resources === undefined ? container : { ...container, resources };
 }
 
-/** On the host network a container port is the same port of the node. */
+/** On the host network the host port of a container port is the same port. */
 export function withHostPorts(container: Container): Container {
   if (container.ports === undefined) return container;
   const ports = container.ports.map((port) => ({ ...port, hostPort: port.hostPort || port.containerPort }));
@@ -105,14 +105,14 @@ function withHttpDefaults(action: HTTPGetAction): HTTPGetAction {
   return { ...action, path: action.path || '/', scheme: action.scheme || 'HTTP' };
 }
 
-/** Amounts by resource name, in canonical spelling. */
+/** The amounts by resource name, in canonical spelling. */
 export type ResourceList = Readonly<Record<string, string>>;
 
 type Amounts = Map<string, Quantity>;
 
 const milli = 1_000_000n;
 
-/** Amounts are rounded up to thousandths. */
+/** Rounds amounts up to thousandths. */
 export function roundedToMilli(list: ResourceList | undefined): ResourceList | undefined {
   if (list === undefined) return undefined;
   return Object.fromEntries(Object.entries(list).map(([name, amount]) => [name, roundUp(amount)]));
@@ -125,7 +125,7 @@ function roundUp(amount: string): string {
   return formatQuantity({ ...quantity, nanos: quantity.nanos - over + (over > 0n ? milli : -milli) });
 }
 
-/** A resource with a limit and no request gets a request of the same amount. */
+/** Sets a missing request to the limit of the same resource. */
 function requestsFromLimits(resources: ResourceRequirements | undefined): ResourceRequirements | undefined {
   if (resources?.limits === undefined) return resources;
   return { ...resources, requests: { ...resources.limits, ...resources.requests } };
@@ -181,7 +181,9 @@ export function isPodLevelResource(name: string): boolean {
   return name === 'cpu' || name === 'memory' || isHugePages(name);
 }
 
-/** Fills in pod-level requests from the containers, for a pod with pod-level resources. */
+/**
+ * Sets missing pod-level requests to those of the containers, for a pod with pod-level resources.
+ */
 export function podLevelDefaults(spec: PodSpec): ResourceRequirements | undefined {
   const { resources } = spec;
   if (resources === undefined) return undefined;

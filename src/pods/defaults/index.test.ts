@@ -11,7 +11,7 @@ function defaulted(spec: object): PodSpec {
   return withPodDefaults({ metadata: { name: 'a' }, spec: { containers: [], ...spec } }, on).spec;
 }
 
-test('sets the defaults of an API server on a minimal pod', () => {
+test('sets the same defaults as the API server on a minimal pod', () => {
   assert.deepEqual(defaulted({ containers: [{ name: 'a', image: 'x' }], volumes: [{ name: 'v' }] }), {
     containers: [
       {
@@ -32,7 +32,7 @@ test('sets the defaults of an API server on a minimal pod', () => {
   });
 });
 
-test('always pulls an image whose tag may change', () => {
+test('sets the pull policy Always for an image with the tag latest', () => {
   const digest = `sha256:${'0'.repeat(64)}`;
   const policies = {
     busybox: 'Always',
@@ -73,7 +73,7 @@ test('sets the defaults of probes and hooks', () => {
   assert.deepEqual(container?.lifecycle?.preStop?.httpGet, { port: 'x', path: '/bye', scheme: 'HTTP' });
 });
 
-test('derives requests from limits, and rounds up to thousandths', () => {
+test('sets missing requests to the limits, and rounds up to thousandths', () => {
   const spec = defaulted({
     containers: [
       { name: 'a', resources: { limits: { cpu: '1500u', memory: '64Mi' }, requests: { memory: '1Mi' } } },
@@ -87,7 +87,7 @@ test('derives requests from limits, and rounds up to thousandths', () => {
   assert.deepEqual(spec.initContainers?.[0]?.resources?.requests, { cpu: '1' });
 });
 
-test('sets host ports on the host network', () => {
+test('sets the host ports of containers on the host network', () => {
   const ports = [{ containerPort: 80 }, { containerPort: 81, hostPort: 90, protocol: 'UDP' }];
   const alone = defaulted({ containers: [{ name: 'a', ports }] });
   assert.deepEqual(alone.containers[0]?.ports?.[0], { containerPort: 80, protocol: 'TCP' });
@@ -131,7 +131,7 @@ test('sets the defaults of volumes', () => {
   ]);
 });
 
-test('derives pod-level requests from the containers when pod-level limits are set', () => {
+test('sets pod-level requests from the containers when pod-level limits are set', () => {
   const spec = defaulted({
     resources: { limits: { cpu: '4', memory: '1Gi' } },
     containers: [
@@ -151,12 +151,12 @@ test('derives pod-level requests from the containers when pod-level limits are s
   assert.deepEqual(off.spec.resources, { limits: { cpu: '1' } });
 });
 
-test('keeps both fields of the service account equal', () => {
+test('sets both fields of the service account to the same name', () => {
   const spec = defaulted({ serviceAccount: 'x' });
   assert.deepEqual([spec.serviceAccountName, spec.serviceAccount], ['x', 'x']);
 });
 
-test('keeps set fields, and is idempotent', () => {
+test('keeps fields that are set, and is idempotent', () => {
   const text = fc.option(fc.constantFrom('a', ''), { nil: undefined });
   const container = fc.record(
     {

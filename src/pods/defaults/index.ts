@@ -11,8 +11,8 @@ import {
 import { withVolumeDefaults } from './volumes.ts';
 
 /**
- * Sets all defaults of an API server. Idempotent. Quantities in the pod must be in canonical
- * spelling, as decoding leaves them.
+ * Sets all defaults that the API server sets. Idempotent. Quantities in the pod must be in
+ * canonical spelling, as decoding leaves them.
  */
 export function withPodDefaults(
   pod: WrittenPod,
@@ -22,7 +22,7 @@ export function withPodDefaults(
   return { ...pod, spec: withSpecDefaults(withNetworkDefaults(spec)) };
 }
 
-/** Requests come before everything that sums them up. */
+/** Requests are set first, because later defaults sum them up. */
 function withResourceDefaults(spec: PodSpec, enabled: FeatureGate): PodSpec {
   const filled: PodSpec = {
     ...spec,
@@ -54,7 +54,7 @@ function withSpecDefaults(spec: PodSpec): PodSpec {
     }),
     ...(spec.volumes && { volumes: spec.volumes.map(withVolumeDefaults) }),
     ...(overhead && { overhead }),
-    // The deprecated field is set for clients that still read it.
+    // The deprecated field serviceAccount is set for clients that still read it.
     ...(account && { serviceAccountName: account, serviceAccount: account }),
     dnsPolicy: spec.dnsPolicy || 'ClusterFirst',
     restartPolicy: spec.restartPolicy || 'Always',

@@ -11,7 +11,7 @@ import type {
 import { pullPolicyOf } from '../image-name.ts';
 import { roundedToMilli, withFieldDefaults } from './containers.ts';
 
-/** 0644 in octal. */
+/** The default mode of files in volumes: 0644 in octal. */
 const readableByAll = 0o644;
 const anHour = 3600;
 

@@ -22,7 +22,7 @@ const annotationKeys = {
   containerAppArmor: 'container.apparmor.security.beta.kubernetes.io/',
 } as const;
 
-/** Annotations with a meaning for the kubelet, now or formerly. */
+/** Annotations that the kubelet uses, or used in earlier releases. */
 export function checkSpecialAnnotations(
   report: Report,
   path: FieldPath,
@@ -106,7 +106,7 @@ function allContainers(spec: PodSpec) {
   return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])];
 }
 
-/** An annotation and its field must agree. */
+/** An annotation and the field that replaces it must have the same value. */
 export function checkAgreement(report: Report, annotations: Texts, spec: PodSpec, path: FieldPath): void {
   const { securityContext: whole } = spec;
   const seccomp = path.child('securityContext', 'seccompProfile');

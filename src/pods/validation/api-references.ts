@@ -16,7 +16,7 @@ interface Reference {
 
 const specPath = FieldPath.root.child('spec');
 
-/** Finds references of a static pod to objects of an API server. */
+/** Finds references of a static pod to objects in the API server. */
 export function refusedReferences(spec: PodSpec, rules: PodRules): readonly FieldProblem[] {
   if (rules.apiReferences === 'allowed') return [];
   const all = referencesOf(spec);
@@ -29,7 +29,10 @@ export function refusedReferences(spec: PodSpec, rules: PodRules): readonly Fiel
   }));
 }
 
-/** These need an object per pod in the API, which static pods do not have. */
+/**
+ * Whether the reference needs an object that the API server has for each pod; static pods have no
+ * such objects.
+ */
 function isNeverPossible({ resource }: Reference): boolean {
   return resource === 'clustertrustbundles' || resource === 'resourceclaims';
 }
@@ -79,7 +82,7 @@ function ofEnvFrom(source: EnvFromSource, path: FieldPath): readonly Reference[]
   ];
 }
 
-/** Volume types that are references themselves. */
+/** Volume types that always refer to an API object. */
 const volumeResources = {
   configMap: 'configmaps (via configmap volumes)',
   secret: 'secrets (via secret volumes)',

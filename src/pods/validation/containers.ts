@@ -31,7 +31,7 @@ import {
 import { checkResources } from './resources.ts';
 import { checkSecurityContext } from './security.ts';
 
-/** Facts of the pod that container validation needs. */
+/** Facts about the pod that the validation of its containers needs. */
 export interface ContainerContext extends HandlerContext {
   readonly spec: PodSpec;
   readonly volumes: KnownVolumes;
@@ -62,14 +62,16 @@ export function checkInitContainers(report: Report, path: FieldPath, context: Co
     checkCommon(report, at, container, context);
     if (container.name) checkNewName(report, at, container, names);
     checkInitRestart(report, at, container, context.enabled);
-    // Init containers run sequentially, so only ports of the same one can conflict.
+    // Init containers run sequentially, so only ports of the same init container can conflict.
     checkHostPorts(report, path.child('initContainers'), [container], index);
     if (isSidecar(container)) checkRunning(report, at, container, context);
     else checkRunsOnce(report, at, container);
   });
 }
 
-/** Ephemeral containers are added later through the API, so little is validated here. */
+/**
+ * Ephemeral containers are added later through the API, so few of their fields are validated here.
+ */
 export function checkEphemeralContainers(report: Report, path: FieldPath, context: ContainerContext): void {
   const { spec } = context;
   const others = new Set([...spec.containers, ...(spec.initContainers ?? [])].map(({ name }) => name));
@@ -107,7 +109,7 @@ function checkEphemeralFields(report: Report, path: FieldPath, container: Epheme
   });
 }
 
-/** Empty resources and ports count as missing. */
+/** Empty resources and ports of an ephemeral container count as missing. */
 function isGiven(value: unknown): boolean {
   const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
   return value !== undefined && !isEmpty;
@@ -138,7 +140,7 @@ function checkCommon(report: Report, path: FieldPath, container: Container, cont
   checkSecurityContext(report, path.child('securityContext'), container.securityContext, users);
 }
 
-/** Reported after all other errors of the spec. */
+/** Validates spaces in image names; these errors are reported after all others of the spec. */
 export function checkImageSpaces(
   report: Report,
   path: FieldPath,
@@ -226,7 +228,7 @@ function checkResizePolicy(
   });
 }
 
-/** Hooks and probes of regular containers and sidecars. */
+/** Validates the hooks and probes of regular containers and sidecars. */
 function checkRunning(
   report: Report,
   path: FieldPath,

@@ -58,7 +58,7 @@ function checkValueFrom(report: Report, path: FieldPath, from: EnvVarSource, val
 
 const moreThanOne = 'may not have more than one field specified at a time';
 
-/** Pod fields in environment variables, besides single labels and annotations. */
+/** Pod fields that environment variables can refer to, besides single labels and annotations. */
 const envFields = [
   'metadata.name',
   'metadata.namespace',
@@ -71,7 +71,7 @@ const envFields = [
   'status.podIPs',
 ];
 
-/** Pod fields in files. */
+/** Pod fields that files of a downwardAPI volume can refer to. */
 export const volumeFields: readonly string[] = [
   'metadata.name',
   'metadata.namespace',
@@ -93,7 +93,7 @@ export function checkFieldRef(
   else checkFieldPath(report, path, selector, fields);
 }
 
-/** All pod fields; where each is allowed is checked separately. */
+/** All pod fields that can be referred to; where each is allowed is checked separately. */
 const knownFields = [
   'metadata.labels',
   'metadata.annotations',
@@ -111,7 +111,7 @@ function checkFieldPath(
   const at = path.child('fieldPath');
   const subscript = /^([^[]+)\['(.*)'\]$/s.exec(fieldPath);
   const [, map = '', key = ''] = subscript ?? [];
-  // An older name of the same field.
+  // An older name of the same pod field.
   const name = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath;
   const cannot = (why: string) => wrong(report, at, fieldPath, `error converting fieldPath: ${why}`);
   if (apiVersion !== 'v1') cannot(`unsupported pod version: ${apiVersion}`);

@@ -21,7 +21,10 @@ import {
   wrong,
 } from './report.ts';
 
-/** Volumes of single files: keys of objects, fields of the pod, tokens and certificates. */
+/**
+ * Validates volumes that consist of single files: keys of objects, fields of the pod, tokens and
+ * certificates.
+ */
 
 export function checkMode(report: Report, path: FieldPath, mode: number | undefined): void {
   const [least, most] = fileModeRange;
@@ -42,7 +45,7 @@ export function checkDownwardItems(
   report: Report,
   path: FieldPath,
   items: readonly DownwardAPIVolumeFile[] = [],
-  /** All items are reported under this name, as in an API server. */
+  /** Errors of all items have this field name, as in the API server. */
   as: FieldPath,
 ): void {
   items.forEach((item, index) => {
@@ -65,7 +68,7 @@ export function checkDownwardItems(
   });
 }
 
-/** Reports errors below one path as if they were below another. */
+/** Reports errors below one path with another path. */
 function renamed(report: Report, from: FieldPath, to: FieldPath): Report {
   return (problem) => report({ ...problem, named: problem.named.rebased(from, to) });
 }
@@ -88,7 +91,7 @@ export function checkProjected(report: Report, path: FieldPath, projected: Proje
 interface ProjectedFile {
   readonly field: FieldPath;
   readonly file: string;
-  /** Reported when another file exists at the path. */
+  /** The file in the error that is reported when another file of the volume has the same path. */
   readonly shown: string;
 }
 
@@ -171,7 +174,7 @@ function checkBundleName(
 ): void {
   const at = path.child('name');
   if (name === '') missing(report, at, 'must be a valid object name');
-  // The name of a signer's bundle starts with the signer, with a colon instead of the slash.
+  // The name of a signer's trust bundle starts with the signer, with a colon instead of the slash.
   else
     for (const why of dnsSubdomain(name.split(':').at(-1) ?? ''))
       wrong(report, at, name, `not a valid clustertrustbundlename: ${why}`);
@@ -179,7 +182,7 @@ function checkBundleName(
     wrong(report, path.child('labelSelector'), selector, 'labelSelector must be unset if name is specified');
 }
 
-/** `example.com/my-signer`. */
+/** Validates a signer name such as `example.com/my-signer`. */
 function checkSigner(report: Report, path: FieldPath, text: string | undefined): void {
   const [domain = '', name = '', ...more] = (text ?? '').split('/');
   const sound =

@@ -20,7 +20,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** Facts of the pod that hooks and probes need. */
+/** Facts about the pod that the validation of hooks and probes needs. */
 export interface HandlerContext {
   readonly graceSeconds: number | undefined;
   /** The operating system of the pod; empty when not set. */
@@ -64,7 +64,7 @@ export function checkLifecycle(
   if (stopSignal !== undefined) checkStopSignal(report, path.child('stopSignal'), stopSignal, context.os);
 }
 
-/** Requires exactly one action. */
+/** Requires that exactly one action of a hook or probe is set. */
 function checkHandler(
   report: Report,
   path: FieldPath,

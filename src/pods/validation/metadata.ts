@@ -15,7 +15,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** Directories are named by the UID. */
+/** The UID of a static pod is the name of its directories. */
 const uid: TextRule = (text) =>
   mayBePodUid(text)
     ? []
@@ -38,7 +38,10 @@ export function checkMetadata(report: Report, path: FieldPath, meta: ObjectMeta)
   checkFinalizers(report, path.child('finalizers'), meta.finalizers ?? []);
 }
 
-/** A trailing dash is removed, because the rest of the name follows it. */
+/**
+ * The trailing dash of generateName is removed before validation, because the rest of the name
+ * follows it.
+ */
 function checkGenerateName(report: Report, path: FieldPath, name: string): void {
   if (name !== '') for (const why of dnsSubdomain(name.replace(/-$/, 'a'))) wrong(report, path, name, why);
 }
@@ -81,7 +84,7 @@ function checkOwner(report: Report, path: FieldPath, owner: OwnerReference, list
     wrong(named(report, list), path, owner, '/v1, Kind=Event is disallowed from being an owner');
 }
 
-/** Standard finalizers of Kubernetes; all others have a domain. */
+/** The standard finalizers of Kubernetes; all others must have a domain. */
 const knownFinalizers = ['kubernetes', 'orphan', 'foregroundDeletion'];
 
 function checkFinalizers(report: Report, path: FieldPath, finalizers: readonly string[]): void {
@@ -123,7 +126,10 @@ interface Expression {
   readonly values?: readonly string[] | undefined;
 }
 
-/** Number of values per operator. Comparisons are for nodes only. */
+/**
+ * The number of values that each operator of a selector requires. Comparisons are for node
+ * selectors only.
+ */
 export function checkSelectorValues(
   report: Report,
   path: FieldPath,

@@ -120,7 +120,7 @@ export function checkDevices(
 const noBacksteps: TextRule = (text) =>
   pathWithoutBacksteps(text).length > 0 ? ["can not contain backsteps ('..')"] : [];
 
-/** Only claims can be block devices. */
+/** Only claims can be mounted as block devices. */
 function checkDevice(
   report: Report,
   path: FieldPath,

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { TextRule } from './report.ts';
 
-/** Formats of texts with the messages of an API server, which users recognize. */
+/** Formats of texts, with the messages of the API server, which users recognize. */
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomain = `${label}(\\.${label})*`;
@@ -63,7 +63,7 @@ export const dnsSubdomain: TextRule = shaped(
   longestSubdomain,
 );
 
-/** Search domains may contain underscores too. */
+/** DNS search domains may contain underscores, too. */
 export const looseSubdomain: TextRule = shaped(
   {
     shape: looseSubdomainForm,
@@ -122,7 +122,7 @@ const keyForm: Form = {
 const keyPattern = matches(qualified);
 const tooManySlashes = `a valid label key ${described(keyForm)} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`;
 
-/** `name` or `example.com/name`. */
+/** A qualified name: `name` or `example.com/name`. */
 export const qualifiedName: TextRule = (text) => {
   const parts = text.split('/');
   if (parts.length > 2) return [tooManySlashes];
@@ -139,7 +139,7 @@ function ofPart(part: string, text: string, rule: TextRule): readonly string[] {
   return told.map((why) => `${part} part ${why}`);
 }
 
-/** Keys of annotations are case-insensitive. */
+/** The keys of annotations are case-insensitive. */
 export const annotationKey: TextRule = (text) => qualifiedName(text.toLowerCase());
 
 const longestPortName = 15;
@@ -154,7 +154,7 @@ export const portName: TextRule = (text) => [
   ...(/^-|-$/.test(text) ? ['must not begin or end with a hyphen'] : []),
 ];
 
-/** Any printable character except the equals sign. */
+/** The name of an environment variable: any printable characters except the equals sign. */
 export const envName: TextRule = (text) =>
   /^[\x20-\x3c\x3e-\x7e]+$/.test(text)
     ? []
@@ -176,25 +176,25 @@ export const ipAddress: TextRule = (text) =>
     ? []
     : ['must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'];
 
-/** Rejects steps to the parent. */
+/** Rejects a path with `..` as an element. */
 export const pathWithoutBacksteps: TextRule = (text) =>
   text.split('/').includes('..') ? ["must not contain '..'"] : [];
 
-/** A relative path without steps to the parent. */
+/** Requires a relative path without `..` as an element. */
 export const descendingPath: TextRule = (text) => [
   ...(text.startsWith('/') ? ['must be a relative path'] : []),
   ...pathWithoutBacksteps(text),
 ];
 
-/** Names with two leading dots are reserved for the kubelet. */
+/** File names that start with two dots are reserved for the kubelet. */
 export const localPath: TextRule = (text) => {
   const told = descendingPath(text);
   const first = text.startsWith('..') && !text.startsWith('../') ? ["must not start with '..'"] : [];
   return [...told, ...first];
 };
 
-/** A port of a container or probe. */
+/** A port number of a container or probe. */
 export const portRange = [1, 65_535] as const;
-/** The limit of both Linux and Windows. */
+/** The user IDs that are valid on both Linux and Windows. */
 export const userIdRange = [0, 2 ** 31 - 1] as const;
 export const fileModeRange = [0, 0o777] as const;

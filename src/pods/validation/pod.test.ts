@@ -7,7 +7,7 @@ import { decodeJson, KindTable, type Pod as WrittenPod } from '../../kinds/index
 import { withPodDefaults } from '../defaults/index.ts';
 import { validatePod } from './index.ts';
 
-/** Validates a spec (YAML flow or JSON) and returns the errors; a valid spec has none. */
+/** Validates a pod spec (YAML flow or JSON) and returns the errors; a valid spec has none. */
 async function toldAbout(spec: string, metadata = 'name: a', rules = defaultRules): Promise<string[]> {
   const reading = await readManifestText(
     `{apiVersion: v1, kind: Pod, metadata: {${metadata}}, spec: {${spec}}}`,
@@ -17,7 +17,7 @@ async function toldAbout(spec: string, metadata = 'name: a', rules = defaultRule
 }
 
 const box = 'name: m, image: x';
-/** A spec of one container with additional fields. */
+/** A pod spec of one container with additional fields. */
 const one = (more: string) => `containers: [{${box}, ${more}}]`;
 const withVolume = (volume: string) => `containers: [{${box}}], volumes: [{name: v, ${volume}}]`;
 const whole = (more: string) => `containers: [{${box}}], ${more}`;
@@ -63,7 +63,7 @@ describe('a valid pod', () => {
     it(what, async () => assert.deepEqual(await toldAbout(spec), []));
 });
 
-/** Rejected earlier in an API server, or reported with Go's message. */
+/** The API server rejects these pods while decoding, or reports them with Go's message. */
 const notCompared: ReadonlySet<string> = new Set([
   'privileged without escalation',
   'with a name of a seccomp profile that needs none',
@@ -71,7 +71,7 @@ const notCompared: ReadonlySet<string> = new Set([
   'with a claim of no source',
 ]);
 
-describe('rejects a pod with the messages of an API server', () => {
+describe('rejects a pod with the messages of the API server', () => {
   const table = new KindTable();
   const rules = { ...defaultRules, apiReferences: 'allowed' } as const;
   const recorded = readRecording('refused').filter(
@@ -152,7 +152,7 @@ describe('rejects invalid metadata of a static pod', () => {
     });
 });
 
-describe('rejects references of a static pod to', () => {
+describe('rejects references of a static pod to API objects', () => {
   const bad: readonly (readonly [string, string])[] = [
     [whole('serviceAccountName: x'), 'serviceaccounts'],
     [whole('imagePullSecrets: [{name: x}]'), 'secrets'],
@@ -186,7 +186,7 @@ describe('rejects references of a static pod to', () => {
       assert.deepEqual(await toldAbout(spec, 'name: a', { ...defaultRules, apiReferences: 'allowed' }), []);
     });
 
-  it('rejects only what can never work when the gate is off', async () => {
+  it('rejects only references to API objects that static pods never have when the feature gate is off', async () => {
     const rules = { ...defaultRules, enabled: (gate: string) => gate !== 'PreventStaticPodAPIReferences' };
     assert.deepEqual(await toldAbout(withVolume('secret: {secretName: s}'), 'name: a', rules), []);
     assert.equal(
@@ -196,7 +196,7 @@ describe('rejects references of a static pod to', () => {
   });
 });
 
-test('reports all errors at once, in the order of the text', async () => {
+test('reports all validation errors together, in the order of the fields in the text', async () => {
   const { problems } = await readManifestText(`apiVersion: v1
 kind: Pod
 metadata:
@@ -219,7 +219,7 @@ spec:
   );
 });
 
-test('never throws for any pod', async () => {
+test('never throws for any generated pod', async () => {
   const word = fc.constantFrom(
     'containers',
     'name',
@@ -250,7 +250,7 @@ test('never throws for any pod', async () => {
   );
 });
 
-test('never throws for any bytes', async () => {
+test('never throws for a manifest of random bytes', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.oneof(

@@ -36,7 +36,7 @@ import { checkHostProcess, checkSystem } from './windows.ts';
 const metadataPath = FieldPath.root.child('metadata');
 const specPath = FieldPath.root.child('spec');
 
-/** Validates a new pod like an API server. Defaults, node and namespace must be set already. */
+/** Validates a new pod like the API server. Defaults, node and namespace must be set already. */
 export function validatePod(
   pod: WrittenPod & { readonly spec: PodSpec },
   rules: PodRules,
@@ -47,7 +47,7 @@ export function validatePod(
   return problems;
 }
 
-/** Rules for new and existing pods. */
+/** The validation rules for new and existing pods. */
 export function validateStoredPod(
   pod: WrittenPod & { readonly spec: PodSpec },
   rules: PodRules,
@@ -65,7 +65,7 @@ export function validateStoredPod(
   return problems;
 }
 
-/** In the order of an API server, so that results can be compared. */
+/** The rules run in the order of the API server, so that their errors can be compared. */
 function checkSpec(report: Report, spec: PodSpec, podName: string, { enabled }: PodRules): void {
   if (spec.terminationGracePeriodSeconds === undefined)
     missing(report, specPath.child('terminationGracePeriodSeconds'));
@@ -131,7 +131,7 @@ function checkRest(report: Report, spec: PodSpec, enabled: FeatureGate): void {
   checkImageSpaces(report, specPath.child('initContainers'), spec.initContainers);
 }
 
-/** Rules for new pods only. */
+/** The validation rules for new pods only. */
 function checkNew(report: Report, spec: PodSpec, annotations: Readonly<Record<string, string>>): void {
   if ((spec.ephemeralContainers ?? []).length > 0)
     refuse(report, specPath.child('ephemeralContainers'), 'cannot be set on create');
@@ -140,7 +140,7 @@ function checkNew(report: Report, spec: PodSpec, annotations: Readonly<Record<st
   checkAgreement(report, annotations, spec, specPath);
 }
 
-/** Variables from files are read from emptyDir volumes of the pod. */
+/** Variables with a fileKeyRef must refer to emptyDir volumes of the pod. */
 function checkFileKeyVolumes(report: Report, spec: PodSpec): void {
   const volumes = new Map(spec.volumes?.map((volume) => [volume.name, volume]));
   for (const list of ['initContainers', 'containers', 'ephemeralContainers'] as const)
@@ -178,7 +178,7 @@ function checkResourceClaims(report: Report, spec: PodSpec): void {
   });
 }
 
-/** A token belongs to a service account. */
+/** A projected token requires a service account. */
 function checkTokens(report: Report, spec: PodSpec): void {
   if (spec.serviceAccountName) return;
   spec.volumes?.forEach((volume, index) => {
@@ -216,7 +216,7 @@ function checkHostnameOverride(report: Report, path: FieldPath, spec: PodSpec): 
   checkForm(report, path, name, dnsSubdomain);
 }
 
-/** Limits of the C library's resolver. */
+/** The limits of the C library's DNS resolver. */
 const mostServers = 3;
 const mostSearches = 32;
 const longestSearchList = 2048;

@@ -1,19 +1,22 @@
 import type { FieldPath } from '../../kinds/index.ts';
 import type { FieldProblem, FieldReason } from '../rules.ts';
 
-/** Receives validation errors; rules continue after an error, so that all are reported at once. */
+/**
+ * Receives validation errors; validation continues after an error, so that all are reported
+ * together.
+ */
 export type Report = (problem: FieldProblem) => void;
 
-/** Why a text does not match a format; empty when it matches. */
+/** Returns why a text does not match a format; empty when it matches. */
 export type TextRule = (text: string) => readonly string[];
 
-/** Formats a value: texts in quotes, lists and objects as JSON. */
+/** Formats a value for a message: texts in quotes, lists and objects as JSON. */
 function show(value: unknown): string {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : JSON.stringify(value);
 }
 
 /**
- * Reports errors under the field name of an API server, where it differs from the invalid field.
+ * Reports errors under the field name of the API server, where it differs from the invalid field.
  */
 export function named(report: Report, as: FieldPath): Report {
   return (problem) => report({ ...problem, named: as });
@@ -40,7 +43,7 @@ export function repeated(report: Report, field: FieldPath, value: unknown): void
   tell(report, field, 'FieldValueDuplicate', ['Duplicate value', show(value)]);
 }
 
-/** A name that does not exist in the pod. */
+/** Reports a reference to a name that does not exist in the pod. */
 export function notThere(report: Report, field: FieldPath, value: unknown, why = ''): void {
   tell(report, field, 'FieldValueNotFound', ['Not found', show(value ?? ''), why]);
 }
@@ -58,28 +61,31 @@ export function unsupported(report: Report, field: FieldPath, value: unknown, of
   tell(report, field, 'FieldValueNotSupported', ['Unsupported value', show(value ?? ''), supported]);
 }
 
-/** A required text. */
+/** Requires a text that is not empty. */
 export function checkPresent(report: Report, field: FieldPath, text: string | undefined): void {
   if (!text) missing(report, field);
 }
 
-/** An optional text with a format; empty counts as missing. */
+/** Validates the format of an optional text; an empty text counts as missing. */
 export function checkText(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
   if (text) for (const why of rule(text)) wrong(report, field, text, why);
 }
 
-/** A required text with a format. */
+/** Requires a text with the format. */
 export function checkName(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
   checkPresent(report, field, text);
   checkText(report, field, text, rule);
 }
 
-/** A text with a format that an empty text does not match. */
+/** Validates the format of a text, even if the text is empty. */
 export function checkForm(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
   for (const why of rule(text ?? '')) wrong(report, field, text, why);
 }
 
-/** One of several values, listed in the given order; may be missing where `absent` allows it. */
+/**
+ * Requires one of several values, which the error lists in the given order; the value may be
+ * missing where `absent` allows it.
+ */
 export function checkChoice(
   report: Report,
   field: FieldPath,

@@ -54,7 +54,7 @@ export function checkResources(
   checkClaims(report, path.child('claims'), claims, context.claims);
 }
 
-/** Reported as limits of the overhead, as in an API server. */
+/** Errors of the overhead are reported as errors of its limits, as in the API server. */
 export function checkOverhead(report: Report, path: FieldPath, overhead: ResourceList | undefined): void {
   for (const [name, amount] of Object.entries(overhead ?? {}))
     checkAmount(named(report, path.child('limits').key(name)), path.key(name), {
@@ -126,7 +126,7 @@ function checkResourceName(report: Report, path: FieldPath, name: string, level:
     wrong(report, path, name, "doesn't follow extended resource name standard");
 }
 
-/** Names without a domain, or with one of Kubernetes. */
+/** Whether a resource name has no domain, or one of Kubernetes. */
 function isNative(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/');
 }
@@ -135,7 +135,7 @@ function isExtended(name: string): boolean {
   return !isNative(name) && !name.startsWith('requests.') && qualifiedName(`requests.${name}`).length === 0;
 }
 
-/** Devices and huge pages cannot be overcommitted, so requests equal limits. */
+/** Devices and huge pages cannot be overcommitted, so their requests must equal their limits. */
 function isOvercommitAllowed(name: string): boolean {
   return isNative(name) && !isHugePages(name);
 }
@@ -165,7 +165,7 @@ function checkRequest(report: Report, path: FieldPath, { name, amount, limits }:
   else if (order > 0) wrong(tell, at, amount, `must be less than or equal to ${name} limit of ${limit}`);
 }
 
-/** Limited, because each message contains the list. */
+/** The maximum number of names in a message, because each message contains the list. */
 const mostShownNames = 50;
 
 function shownNames(names: ReadonlySet<string>): string {
@@ -205,7 +205,7 @@ function checkClaims(
   });
 }
 
-/** Pod-level resources must suffice for the containers. */
+/** Pod-level resources must be at least the sum of the containers. */
 export function checkPodResources(report: Report, spec: PodSpec, path: FieldPath): void {
   const { resources } = spec;
   const at = path.child('resources');

@@ -26,7 +26,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** Scheduling gates, which block a pod until they are removed. */
+/** Validates scheduling gates, which prevent the scheduling of a pod until they are removed. */
 export function checkGates(report: Report, path: FieldPath, spec: PodSpec): void {
   spec.readinessGates?.forEach((gate, index) => {
     const at = path.child('readinessGates').index(index).child('conditionType');
@@ -88,7 +88,7 @@ function checkNodeTerm(
   });
 }
 
-/** Node fields support the name only. */
+/** matchFields of node selectors support metadata.name only. */
 function checkNodeField(
   report: Report,
   path: FieldPath,
@@ -171,7 +171,7 @@ function checkLabelKeys(
   });
 }
 
-/** A server may add the key itself to the selector once; a second occurrence is a duplicate. */
+/** The API server may add the key to the selector once; a second occurrence is a duplicate. */
 function checkMentions(
   report: Report,
   path: FieldPath,
@@ -219,7 +219,7 @@ export function checkTolerations(
   });
 }
 
-/** An invalid value is reported at the operator. */
+/** The error for an invalid toleration value is reported at the operator. */
 function checkTolerated(
   report: Report,
   path: FieldPath,

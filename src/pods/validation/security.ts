@@ -60,8 +60,8 @@ function checkProfiles(report: Report, path: FieldPath, context: Profiles): void
 }
 
 /**
- * Localhost profiles have a name, the others must not. An empty name, which an API server accepts,
- * cannot run.
+ * A seccomp profile of type Localhost must have a name, and others must not. An empty name, which
+ * the API server accepts, cannot run.
  */
 function checkSeccomp(report: Report, path: FieldPath, profile: SeccompProfile | undefined): void {
   if (profile === undefined) return;
@@ -142,7 +142,8 @@ function checkSysctls(report: Report, spec: PodSpec, path: FieldPath): void {
 }
 
 /**
- * Sysctls by the kernel namespace that isolates them per pod. Slashes and dots are interchangeable.
+ * Sysctls by the kernel namespace that isolates them for each pod. Slashes and dots are
+ * interchangeable.
  */
 function namespaceOf(name: string): 'ipc' | 'net' | undefined {
   const separator = /[./]/.exec(name)?.[0];
@@ -156,7 +157,7 @@ function namespaceOf(name: string): 'ipc' | 'net' | undefined {
   return isIpc ? 'ipc' : undefined;
 }
 
-/** A user namespace of a pod excludes other namespaces of the node. */
+/** A pod with its own user namespace cannot use other namespaces of the node. */
 export function checkUserNamespace(
   report: Report,
   spec: PodSpec,

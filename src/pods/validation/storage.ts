@@ -15,7 +15,7 @@ import {
   wrong,
 } from './report.ts';
 
-/** Volumes of network and cloud storage. */
+/** Validates volumes of network and cloud storage. */
 export function checkStorageSource(report: Report, path: FieldPath, volume: Volume): void {
   for (const [kind, fields] of Object.entries(needed)) {
     const source = volume[kind as keyof Volume] as Readonly<Record<string, unknown>> | undefined;
@@ -32,7 +32,7 @@ export function checkStorageSource(report: Report, path: FieldPath, volume: Volu
   checkSecretRefs(report, path, volume);
 }
 
-/** Required fields of each type. */
+/** The required fields of each volume type. */
 const needed = {
   gitRepo: ['repository'],
   nfs: ['server', 'path'],
@@ -72,7 +72,10 @@ function checkPaths(report: Report, path: FieldPath, volume: Volume): void {
     checkPartition(report, path.child(kind, 'partition'), volume[kind]?.partition ?? 0);
 }
 
-/** 0 when not set, but the lowest valid value is 1. */
+/**
+ * Validates the partition of a volume. 0 means not set; the error names 1 as the lowest valid
+ * value.
+ */
 function checkPartition(report: Report, path: FieldPath, partition: number): void {
   if (partition < 0 || partition > 255)
     wrong(report, path, partition, 'must be between 1 and 255, inclusive');
@@ -80,7 +83,7 @@ function checkPartition(report: Report, path: FieldPath, partition: number): voi
 
 const longestDriver = 63;
 
-/** Driver names are case-insensitive subdomains. */
+/** The names of CSI drivers are case-insensitive subdomains. */
 function checkDriver(report: Report, path: FieldPath, name: string): void {
   if (name.length > longestDriver) tooLong(report, path, longestDriver);
   if (name !== '') for (const why of dnsSubdomain(name.toLowerCase())) wrong(report, path, name, why);

@@ -27,7 +27,7 @@ import {
 } from './report.ts';
 import { checkStorageSource } from './storage.ts';
 
-/** Returns the volumes containers may mount: the valid ones. */
+/** Validates the volumes and returns the valid ones, which containers may mount. */
 export function checkVolumes(report: Report, path: FieldPath, spec: PodSpec, podName: string): KnownVolumes {
   const sound = new Map<string, VolumeSource>();
   spec.volumes?.forEach((volume, index) => {
@@ -49,7 +49,8 @@ function checkVolume(report: Report, path: FieldPath, volume: Volume, podName: s
   const { name, ...source } = volume;
   const given = Object.entries(source).flatMap(([kind, part]) => (part === undefined ? [] : [kind]));
   if (given.length === 0) missing(report, path, 'must specify a volume type');
-  // Only the first of several sources is validated, because the intended one is unknown.
+  // Only the first of several sources of a volume is validated, because the intended one is
+  // unknown.
   const order = given.toSorted((a, b) => rank(a) - rank(b));
   for (const kind of order.slice(1))
     refuse(report, path.child(kind), 'may not specify more than 1 volume type');
@@ -62,7 +63,7 @@ function checkVolume(report: Report, path: FieldPath, volume: Volume, podName: s
   checkName(report, path.child('name'), name, dnsLabel);
 }
 
-/** In the order of an API server; other types follow. */
+/** Volume types in the order of the API server; the other types follow. */
 const firstKinds = ['emptyDir', 'hostPath', 'gitRepo', 'gcePersistentDisk', 'awsElasticBlockStore', 'secret'];
 
 function rank(kind: string): number {
@@ -129,7 +130,7 @@ function checkEphemeral(report: Report, path: FieldPath, volume: Volume, podName
     wrong(report, path.child('name'), volume.name, `PVC name ${JSON.stringify(claim)}: ${why}`);
 }
 
-/** A claim of an ephemeral volume must not be used as a persistentVolumeClaim too. */
+/** The claim of an ephemeral volume must not be used as a persistentVolumeClaim volume, too. */
 function checkOwnClaims(report: Report, path: FieldPath, spec: PodSpec, podName: string): void {
   const own = new Set(
     spec.volumes?.filter(({ ephemeral }) => ephemeral !== undefined).map(({ name }) => `${podName}-${name}`),
@@ -145,7 +146,7 @@ function checkOwnClaims(report: Report, path: FieldPath, spec: PodSpec, podName:
   });
 }
 
-/** The claim template of an ephemeral volume. */
+/** Validates the claim template of an ephemeral volume. */
 function checkClaimTemplate(report: Report, path: FieldPath, template: PersistentVolumeClaimTemplate): void {
   const { labels, annotations, ...others } = template.metadata ?? {};
   checkLabels(report, path.child('metadata', 'labels'), labels);

@@ -11,7 +11,10 @@ import {
   wrong,
 } from './report.ts';
 
-/** Windows pods never run here, but a manifest is validated the same everywhere. */
+/**
+ * Validates Windows options. Windows pods never run here, but a manifest must be valid or invalid
+ * on every node alike.
+ */
 
 const mostCredentialKiB = 64;
 
@@ -37,7 +40,7 @@ const netBiosDomain = /^[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}$/;
 const dnsDomain =
   /^[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$/;
 
-/** `user` or `domain\user`. */
+/** A Windows user name: `user` or `domain\user`. */
 const userName: TextRule = (text) => {
   const parts = text.split('\\');
   if (text === '') return ['runAsUserName cannot be an empty string'];
@@ -75,7 +78,7 @@ function userProblems(user: string): readonly string[] {
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 
 /**
- * Either all containers of a pod are host processes or none is, and host processes need the host
+ * Either all containers of a pod are host process containers or none is, and they need the host
  * network.
  */
 export function checkHostProcess(report: Report, spec: PodSpec, path: FieldPath): void {
@@ -110,7 +113,7 @@ export function checkHostProcess(report: Report, spec: PodSpec, path: FieldPath)
     );
 }
 
-/** Fields without a meaning on the pod's operating system. */
+/** Rejects fields without a meaning on the pod's operating system. */
 export function checkSystem(report: Report, spec: PodSpec, path: FieldPath): void {
   if (spec.os === undefined) return;
   const at = path.child('os', 'name');
@@ -180,7 +183,7 @@ function checkFields(report: Report, spec: PodSpec, path: FieldPath, system: Sys
     });
 }
 
-/** Booleans: missing means false. */
+/** Whether a field is set; a boolean field counts as set only if it is true. */
 function isSet(value: unknown, field: string): boolean {
   return field === 'hostPID' || field === 'hostIPC' ? value === true : value !== undefined;
 }

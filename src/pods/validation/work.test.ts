@@ -26,7 +26,7 @@ function counting(field: string, fields: object): { readonly list: readonly obje
   return counted;
 }
 
-test('compares volume mounts and devices in linear time', () => {
+test('compares volume mounts and devices of containers in linear time', () => {
   const mounts = counting('name', { mountPath: '/m' });
   const devices = counting('name', { devicePath: '/d' });
   const container = { volumeMounts: mounts.list, volumeDevices: devices.list } as unknown as Container;

@@ -38,7 +38,7 @@ interface Waiting {
 }
 
 /**
- * A connection to a message bus, for calls and signals. File descriptors are neither sent nor
+ * A connection to a D-Bus message bus, for calls and signals. File descriptors are neither sent nor
  * received.
  */
 export class DbusConnection implements Disposable {
@@ -52,7 +52,7 @@ export class DbusConnection implements Disposable {
   /** Resolves, never rejects, when the connection is closed. */
   readonly closed: Promise<void>;
 
-  /** Rejects with DBUS_UNAVAILABLE. */
+  /** Connects to the bus. Rejects with DBUS_UNAVAILABLE. */
   static async open(options: DbusOptions, signal: AbortSignal): Promise<DbusConnection> {
     const deadline = { clock: options.clock, ms: replyTimeoutMs, what: 'connect to the message bus' };
     const socket = await withDeadline(deadline, (inner) => authenticate(options, inner), signal);
@@ -77,8 +77,8 @@ export class DbusConnection implements Disposable {
   }
 
   /**
-   * Returns the body. Rejects with DBUS_REFUSED for an error reply, with its name in the details,
-   * and with DBUS_UNAVAILABLE without a reply.
+   * Calls a method and returns the body of the reply. Rejects with DBUS_REFUSED for an error reply,
+   * with its name in the details, and with DBUS_UNAVAILABLE without a reply.
    */
   async call(call: DbusCall, signal: AbortSignal): Promise<readonly DbusValue[]> {
     if (this.#failure !== undefined) throw this.#failure;
@@ -100,7 +100,7 @@ export class DbusConnection implements Disposable {
     }
   }
 
-  /** Subscribes to signals that match the rule, in the syntax of D-Bus. */
+  /** Subscribes to signals that match the rule, in the match rule syntax of D-Bus. */
   async addMatch(rule: string, signal: AbortSignal): Promise<void> {
     await this.call({ ...bus, member: 'AddMatch', signature: 's', body: [rule] }, signal);
   }
@@ -124,7 +124,7 @@ export class DbusConnection implements Disposable {
     }
   }
 
-  /** Replies are accepted while their call waits; calls from other clients are ignored. */
+  /** Only replies to pending calls are accepted; calls from other clients are ignored. */
   #accepts(header: DbusMessage): boolean {
     if (header.type === 'return' || header.type === 'error')
       return this.#waiting.has(header.replySerial ?? 0);
@@ -155,7 +155,10 @@ function unavailable(path: string, cause: unknown): KubelingError {
   return new KubelingError('DBUS_UNAVAILABLE', `Cannot use the message bus at ${path}: ${why}`, { cause });
 }
 
-/** The bus identifies us by the credentials of the socket; the rest is formality. */
+/**
+ * The bus authenticates this process by the credentials of the socket; the exchanged texts do not
+ * matter.
+ */
 function authenticate({ path, uid }: DbusOptions, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);

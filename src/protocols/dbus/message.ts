@@ -1,6 +1,6 @@
 import { type DbusValue, type DbusVariant, malformed, ValueReader, ValueWriter } from './values.ts';
 
-/** Calls, replies and signals; the rest of the protocol is not needed. */
+/** The types of D-Bus messages that are supported: calls, replies and signals. */
 export interface DbusMessage {
   readonly type: 'call' | 'return' | 'error' | 'signal';
   readonly serial: number;
@@ -11,16 +11,16 @@ export interface DbusMessage {
   readonly replySerial?: number | undefined;
   readonly destination?: string | undefined;
   readonly sender?: string | undefined;
-  /** Of the body. */
+  /** The signature of the body. */
   readonly signature?: string | undefined;
-  /** The number of file descriptors that accompany it. */
+  /** The number of file descriptors that accompany the message. */
   readonly descriptors?: number | undefined;
   readonly body?: readonly DbusValue[] | undefined;
 }
 
 const types = ['call', 'return', 'error', 'signal'] as const;
 
-/** The header fields by number, each with its type. */
+/** The header fields of a D-Bus message by number, each with its type. */
 const fields = [
   [1, 'path', 'o'],
   [2, 'interface', 's'],
@@ -34,7 +34,7 @@ const fields = [
 ] as const;
 
 const fixedBytes = 16;
-/** Larger messages are skipped. */
+/** The maximum size of a message; larger ones are skipped. */
 const maxBytes = 1_048_576;
 
 export function encodeMessage(message: DbusMessage): Buffer {
@@ -51,14 +51,15 @@ export function encodeMessage(message: DbusMessage): Buffer {
 }
 
 /**
- * Decodes a stream of messages. Any user of the machine may send messages to a connection of the system bus, so bodies are decoded only
- * for accepted headers, and messages of more than 1 MiB are skipped without being buffered. Throws for malformed input: the
- * stream cannot be read after it.
+ * Decodes a stream of D-Bus messages. Any user of the machine may send messages to a connection of
+ * the system bus, so bodies are decoded only for accepted headers, and messages of more than 1 MiB
+ * are skipped without being buffered. Throws for malformed input: the stream cannot be read after
+ * it.
  */
 export class DbusMessageReader {
   readonly #accepts: (header: DbusMessage) => boolean;
   #pending: Buffer = Buffer.alloc(0);
-  /** Bytes of an oversized message that have not arrived yet. */
+  /** The number of bytes of an oversized message that have not arrived yet. */
   #skipBytes = 0;
 
   constructor(accepts: (header: DbusMessage) => boolean = () => true) {
@@ -89,7 +90,7 @@ export class DbusMessageReader {
   }
 }
 
-/** Returns undefined until the fixed part of the header has arrived. */
+/** The length of the next message; undefined until the fixed part of the header has arrived. */
 function messageSize(bytes: Buffer): number | undefined {
   if (bytes.length < fixedBytes) return undefined;
   const [bodyLength, , fieldsLength] = numbersAt(bytes, 4);
@@ -109,7 +110,10 @@ function endianOf(bytes: Buffer): 'little' | 'big' {
   throw malformed('it begins with something else');
 }
 
-/** Returns undefined for unknown message types, which the specification says to ignore, and for headers that are not accepted. */
+/**
+ * Decodes the header of a message. Returns undefined for unknown message types, which the
+ * specification says to ignore, and for headers that are not accepted.
+ */
 function decodeMessage(bytes: Buffer, accepts: (header: DbusMessage) => boolean): DbusMessage | undefined {
   const reader = new ValueReader(bytes, endianOf(bytes));
   const [, typeNumber, , , , serial, head] = reader.read('yyyyuua(yv)');

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { DbusMessageReader, encodeMessage } from './message.ts';
 import { type DbusValue, splitSignature, ValueReader, ValueWriter } from './values.ts';
 
-/** A type with values of it. */
+/** A D-Bus type with some of its values. */
 const typed: fc.Arbitrary<readonly [string, DbusValue]> = fc.letrec<{ any: readonly [string, DbusValue] }>(
   (tie) => ({
     any: fc.oneof(
@@ -28,8 +28,8 @@ const typed: fc.Arbitrary<readonly [string, DbusValue]> = fc.letrec<{ any: reado
   }),
 ).any as fc.Arbitrary<readonly [string, DbusValue]>;
 
-describe('values of D-Bus', () => {
-  it('are decoded as they were encoded', () => {
+describe('D-Bus values', () => {
+  it('decodes D-Bus values as they were encoded', () => {
     fc.assert(
       fc.property(fc.array(typed, { maxLength: 5 }), (all) => {
         const signature = all.map(([type]) => type).join('');
@@ -44,13 +44,13 @@ describe('values of D-Bus', () => {
     );
   });
 
-  it('have the layout of the specification', () => {
+  it('encodes D-Bus values with the layout of the specification', () => {
     const bytes = new ValueWriter().write('yus', [1, 2, 'ab']).bytes();
     assert.equal(bytes.toString('hex'), '01000000020000000200000061620000'.slice(0, 30));
     assert.deepEqual(new ValueReader(Buffer.from('0000000200', 'hex'), 'big').read('u'), [2]);
   });
 
-  it('are rejected if they are malformed', () => {
+  it('rejects malformed D-Bus values', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 64 }),
@@ -67,7 +67,7 @@ describe('values of D-Bus', () => {
   });
 });
 
-describe('messages of D-Bus', () => {
+describe('D-Bus messages', () => {
   const call = {
     type: 'call' as const,
     serial: 7,
@@ -79,7 +79,7 @@ describe('messages of D-Bus', () => {
     body: ['text', true],
   };
 
-  it('survive encoding and decoding, however the bytes are cut', () => {
+  it('decodes messages as they were encoded, however the bytes are divided into chunks', () => {
     const bytes = Buffer.concat([
       encodeMessage(call),
       encodeMessage({ type: 'return', serial: 8, replySerial: 7 }),
@@ -93,7 +93,7 @@ describe('messages of D-Bus', () => {
     );
   });
 
-  it('skips a message of more than 1 MiB without buffering it, and reads the next', () => {
+  it('skips a message of more than 1 MiB without buffering it, and decodes the next', () => {
     const huge = encodeMessage({ ...call, signature: 'ay', body: [new Array<number>(2_000_000).fill(1)] });
     const reader = new DbusMessageReader();
     for (let at = 0; at < huge.length; at += 60_000)
@@ -108,7 +108,7 @@ describe('messages of D-Bus', () => {
     assert.deepEqual(reader.push(Buffer.concat([broken, encodeMessage(call)])), [call]);
   });
 
-  it('rejects bytes that are not a message', () => {
+  it('rejects bytes that are not a D-Bus message', () => {
     assert.throws(
       () => new DbusMessageReader().push(Buffer.from('GET / HTTP/1.1\r\nHost: x')),
       /begins with/,

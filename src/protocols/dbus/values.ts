@@ -1,6 +1,6 @@
 /** D-Bus values, encoded by their signature. */
 
-/** The value of each type; a variant carries its own signature. */
+/** A value of each D-Bus type; a variant has its own signature. */
 export type DbusValue = number | bigint | boolean | string | DbusVariant | readonly DbusValue[];
 
 export interface DbusVariant {
@@ -28,7 +28,7 @@ const alignments: Readonly<Record<string, number>> = {
   '{': 8,
 };
 
-/** The single complete types of a signature, in order. */
+/** Splits a signature into its single complete types. */
 export function splitSignature(signature: string): readonly string[] {
   const types: string[] = [];
   for (let at = 0; at < signature.length; ) {
@@ -54,7 +54,7 @@ function typeEnd(signature: string, start: number): number {
   return start + 1;
 }
 
-/** The types within a struct or a dictionary entry. */
+/** The types in a struct or in a dictionary entry. */
 function inner(type: string): readonly string[] {
   return splitSignature(type.slice(1, -1));
 }
@@ -121,7 +121,7 @@ export class ValueWriter {
     this.#one(signature, value);
   }
 
-  /** The length excludes itself and the padding before the first element. */
+  /** The length of an array does not include itself and the padding before the first element. */
   #array(type: string, values: readonly DbusValue[]): void {
     const lengthAt = this.#bytes.length;
     this.#number(0n, 4);
@@ -133,7 +133,7 @@ export class ValueWriter {
   }
 }
 
-/** No message we receive is nested deeper. */
+/** The maximum depth of nested values, more than any used message has. */
 const maxDepth = 16;
 
 export class ValueReader {

@@ -15,15 +15,16 @@ import { decodeStatusMessage, GrpcError, grpcCodeOf, grpcCodeOfHttp } from './st
 
 export interface CallRequest {
   readonly head: RequestHeaders;
-  /** The request message, framed. */
+  /** The request message with its gRPC frame header. */
   readonly body: Buffer;
   readonly maxReceiveBytes: number;
   readonly onMessage: (message: Buffer, source: PausableSource) => void;
 }
 
 /**
- * One call on a connection: sends the request, delivers messages, and settles `finished` as soon as
- * the result is known, with no listener left on the signal. Rejects with GrpcErrors only.
+ * One gRPC call on a connection: sends the request, delivers messages, and settles `finished` as
+ * soon as the result is known; by then it has removed its listener from the signal. Rejects with
+ * GrpcErrors only.
  */
 export class Call implements StreamReader {
   readonly finished: Promise<void>;
@@ -45,7 +46,10 @@ export class Call implements StreamReader {
     this.#link = onAbort(options.signal, () => this.#stop(abortedCall(options.signal)));
   }
 
-  /** Resets the stream because the rest is not needed. Does nothing once the call is over. */
+  /**
+   * Resets the stream when the reader needs no more messages. Does nothing after the end of the
+   * call.
+   */
   cancel(): void {
     if (!this.#over) this.#stop(new GrpcError('CANCELLED', 'The reader has closed the stream'));
   }
@@ -56,7 +60,7 @@ export class Call implements StreamReader {
 
   data(bytes: Buffer): void {
     try {
-      // Copied, because the connection reuses its read buffer.
+      // The message is copied, because the connection reuses its read buffer.
       for (const message of this.#reader.push(Buffer.from(bytes)))
         this.#request.onMessage(message, this.#stream);
     } catch (error) {
@@ -68,7 +72,7 @@ export class Call implements StreamReader {
     this.#finish(this.#outcome(end));
   }
 
-  /** The call ends immediately: the peer may be unable to receive even the reset. */
+  /** Ends the call without waiting for the peer, which may be unable to receive even the reset. */
   #stop(error: GrpcError): void {
     this.#finish(error);
     this.#stream.reset('CANCEL');
@@ -87,7 +91,7 @@ export class Call implements StreamReader {
     if (end.is === 'complete') {
       if (this.#status === undefined) return new GrpcError('INTERNAL', `${path} ended without a status`);
       return this.#reader.hasPartialMessage
-        ? new GrpcError('INTERNAL', `${path} ended inside an answer`)
+        ? new GrpcError('INTERNAL', `${path} ended inside a response message`)
         : undefined;
     }
     const error = end.is === 'reset' ? resetError(end) : end.error;
@@ -110,8 +114,8 @@ function openHttp2Stream(
 }
 
 /**
- * The status of the call if these headers carry one: the trailers, or the headers of a call that
- * failed immediately.
+ * The gRPC status in response headers: in the trailers, or in the headers of a call that failed
+ * immediately; undefined if there is none.
  */
 function statusOf(headers: Headers): GrpcError | 'ok' | undefined {
   const code = headers.get('grpc-status');
@@ -124,7 +128,7 @@ function statusOf(headers: Headers): GrpcError | 'ok' | undefined {
   return GrpcError.fromPeer(grpcCodeOf(Number(code)), decodeStatusMessage(headers.get('grpc-message') ?? ''));
 }
 
-/** Some resets only say that the stream is over. */
+/** The error for a stream reset; undefined for resets that only end the stream. */
 function resetError({ reason }: Extract<StreamEnd, { is: 'reset' }>): Http2Error | undefined {
   if (reason === 'NO_ERROR' || reason === 'CANCEL') return undefined;
   return new Http2Error(reason, `Stream closed with error code ${reason}`);

@@ -9,11 +9,11 @@ import type { CallOptions, MethodType, ServiceClient, ServiceType } from './serv
 import { GrpcError } from './status.ts';
 
 export interface GrpcChannelOptions {
-  /** `unix:///path` or `host:port`. */
+  /** The address: `unix:///path` or `host:port`. */
   readonly target: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** The largest message accepted from the peer. */
+  /** The maximum size of a message from the server. */
   readonly maxReceiveBytes?: number;
   readonly baseBackoffMs?: number;
   readonly maxBackoffMs?: number;
@@ -37,7 +37,7 @@ export class GrpcChannel implements Disposable {
     });
   }
 
-  /** A client of one service; several may share the channel. */
+  /** Creates a client of one service; several clients may share the channel. */
   client<Methods>(service: ServiceType<Methods>): ServiceClient<Methods> {
     const calls: Record<string, unknown> = {};
     for (const [name, method] of Object.entries<MethodType>(service.methods)) {
@@ -50,12 +50,12 @@ export class GrpcChannel implements Disposable {
     return calls as ServiceClient<Methods>;
   }
 
-  /** Connects unless connected; rejects with UNAVAILABLE, or like a cancelled call. */
+  /** Connects unless there is a connection. Rejects with UNAVAILABLE, or like a cancelled call. */
   async connect(signal: AbortSignal): Promise<void> {
     await this.#session(signal);
   }
 
-  /** Closes the connection and every call on it. */
+  /** Closes the connection and cancels every call on it. */
   close(): void {
     this.#connection.close();
   }
@@ -78,7 +78,7 @@ export class GrpcChannel implements Disposable {
     });
     await call.finished;
     if (response === undefined || responses > 1) {
-      throw new GrpcError('INTERNAL', `${head.path} gave ${responses} answers instead of one`);
+      throw new GrpcError('INTERNAL', `${head.path} returned ${responses} responses instead of one`);
     }
     return decode(method, response);
   }
@@ -107,7 +107,7 @@ export class GrpcChannel implements Disposable {
     }
   }
 
-  /** Immediately if there is a connection, as nearly always. */
+  /** Starts a call: synchronously if there is a connection, otherwise after connecting. */
   #call(
     head: RequestHeaders,
     method: MethodType,
@@ -137,6 +137,6 @@ function decode(method: MethodType, bytes: Buffer): unknown {
   try {
     return method.response.decode(bytes);
   } catch (cause) {
-    throw new GrpcError('INTERNAL', `Cannot read the answer of ${method.name}: ${String(cause)}`, cause);
+    throw new GrpcError('INTERNAL', `Cannot decode the response of ${method.name}: ${String(cause)}`, cause);
   }
 }

@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { GrpcMessageReader, grpcFrame } from './frames.ts';
 import { GrpcError } from './status.ts';
 
-test('a frame is a zero byte, the length and the message', () => {
+test('a gRPC frame is a zero byte, the length and the message', () => {
   assert.equal(grpcFrame(Buffer.from('abc')).toString('hex'), '0000000003616263');
   assert.equal(grpcFrame(Buffer.alloc(0)).toString('hex'), '0000000000');
 });
 
-test('decodes messages however the bytes are cut', () => {
+test('decodes messages however the bytes are divided into chunks', () => {
   const content = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 6 });
   const sizes = fc.infiniteStream(fc.integer({ min: 1, max: 12 }));
   fc.assert(
@@ -32,7 +32,7 @@ test('decodes messages however the bytes are cut', () => {
   );
 });
 
-test('a partial message is distinguished from none', () => {
+test('reports whether a message is incomplete', () => {
   const reader = new GrpcMessageReader(100);
   assert.equal(reader.hasPartialMessage, false);
   reader.push(Buffer.from([0, 0]));
@@ -43,7 +43,7 @@ test('a partial message is distinguished from none', () => {
   assert.equal(reader.hasPartialMessage, false);
 });
 
-test('a message at the limit is accepted, a larger one is rejected by its length alone', () => {
+test('accepts a message at the size limit, and rejects a larger one by its length alone', () => {
   assert.equal(new GrpcMessageReader(3).push(grpcFrame(Buffer.alloc(3))).length, 1);
   const announced = grpcFrame(Buffer.alloc(4)).subarray(0, 5);
   assert.throws(
@@ -55,14 +55,14 @@ test('a message at the limit is accepted, a larger one is rejected by its length
   );
 });
 
-test('rejects a compressed message, because no encoding was offered', () => {
+test('rejects a compressed message, because the client offers no encoding', () => {
   assert.throws(
     () => new GrpcMessageReader(10).push(Buffer.from([1, 0, 0, 0, 0])),
     (error) => error instanceof GrpcError && error.grpcCode === 'INTERNAL',
   );
 });
 
-test('a large message in many pieces is joined once, not per piece', () => {
+test('joins the pieces of a large message once, not with each piece', () => {
   const size = 16 << 20;
   const wire = grpcFrame(Buffer.alloc(size, 1));
   const reader = new GrpcMessageReader(size);

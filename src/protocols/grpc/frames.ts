@@ -2,7 +2,7 @@ import { GrpcError } from './status.ts';
 
 const headerBytes = 5;
 
-/** A message with its five-byte prefix; never compressed. */
+/** Encodes a message with its five-byte prefix; never compressed. */
 export function grpcFrame(message: Uint8Array): Buffer {
   const framed = Buffer.allocUnsafe(headerBytes + message.length);
   framed[0] = 0;
@@ -11,7 +11,10 @@ export function grpcFrame(message: Uint8Array): Buffer {
   return framed;
 }
 
-/** Decodes a byte stream into messages, rejecting those over the limit before they are buffered. */
+/**
+ * Decodes a byte stream into gRPC messages, and rejects those over the limit before they are
+ * buffered.
+ */
 export class GrpcMessageReader {
   readonly #limit: number;
   #chunks: Buffer[] = [];
@@ -21,7 +24,7 @@ export class GrpcMessageReader {
     this.#limit = limit;
   }
 
-  /** Adds received bytes; returns the messages they complete. */
+  /** Adds received bytes; returns the messages that are now complete. */
   push(chunk: Buffer): readonly Buffer[] {
     this.#chunks.push(chunk);
     this.#buffered += chunk.length;
@@ -33,7 +36,7 @@ export class GrpcMessageReader {
     return messages;
   }
 
-  /** Whether a message is incomplete. */
+  /** Whether the last message is incomplete. */
   get hasPartialMessage(): boolean {
     return this.#buffered > 0;
   }

@@ -4,7 +4,7 @@ import { type Address, type ClientConnection, dialHttp2 } from '../http2/index.t
 import { GrpcError } from './status.ts';
 
 export interface ConnectionOptions {
-  /** `unix:///path` or `host:port`. */
+  /** The address: `unix:///path` or `host:port`. */
   readonly target: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -14,11 +14,11 @@ export interface ConnectionOptions {
 }
 
 /*
- * session() called
+ *            session() called
  *   idle ───────────────────────> connecting ──> ready
- *    ^ │ │
- *    │ back-off over, next call │ failed │ closed, GOAWAY, error
- *    └──────── resting <──────────────┘ │
+ *    ^                                │            │
+ *    │ back-off over, next call       │ failed     │ closed, GOAWAY, error
+ *    └──────── resting <──────────────┘            │
  *    └─────────────────────────────────────────────┘
  *
  * Nothing runs in the background: a call made while resting fails at once with the last error, the
@@ -32,12 +32,12 @@ type State =
   | { readonly is: 'resting'; readonly untilMs: number; readonly why: string }
   | { readonly is: 'closed' };
 
-/** One HTTP/2 session that is opened on demand and reopened after it broke. */
+/** One HTTP/2 session that is opened when needed and reopened after it broke. */
 export class GrpcSession {
   readonly #options: ConnectionOptions;
   /**
    * Every session that is not closed: the one in use or being opened, and those that received
-   * GOAWAY.
+   * GOAWAY and still have streams.
    */
   readonly #sessions = new Set<ClientConnection>();
   #state: State = { is: 'idle' };
@@ -48,7 +48,7 @@ export class GrpcSession {
   }
 
   /**
-   * The current session; rejects with UNAVAILABLE when none can be opened, or with the signal's
+   * The current session. Rejects with UNAVAILABLE when none can be opened, or with the signal's
    * reason. Callers share one connection attempt, which continues when one of them aborts.
    */
   session(signal: AbortSignal): ClientConnection | Promise<ClientConnection> {
@@ -64,7 +64,7 @@ export class GrpcSession {
     return abortable(attempt, signal);
   }
 
-  /** Closes every session, every call on them and any connection attempt; later calls fail. */
+  /** Closes every session and its calls, and aborts a connection attempt; later calls fail. */
   close(): void {
     this.#state = { is: 'closed' };
     for (const session of this.#sessions) session.close(closed());
@@ -74,7 +74,7 @@ export class GrpcSession {
     try {
       const session = await this.#open();
       if (this.#state.is === 'closed') throw closed();
-      // It may have ended, or received GOAWAY, while it was being opened.
+      // The session may have ended, or received GOAWAY, while it was being opened.
       if (!session.isUsable) throw closedEarly();
       this.#failures = 0;
       this.#state = { is: 'ready', session };
@@ -85,8 +85,8 @@ export class GrpcSession {
   }
 
   /**
-   * A session is ready once the peer's SETTINGS have arrived: a socket alone may be one that is
-   * never accepted.
+   * A session is ready when the peer's SETTINGS have arrived: a connected socket may belong to a
+   * listener that never accepts it.
    */
   #open(): Promise<ClientConnection> {
     return new Promise((resolve, reject) => {

@@ -13,7 +13,7 @@ class Tap {
   }
 }
 
-test('delivers messages in order, then the end, repeatedly', async () => {
+test('delivers messages in order, then the end, also to repeated reads', async () => {
   const inbox = new MessageQueue();
   inbox.put(Buffer.from('a'), new Tap());
   inbox.put(Buffer.from('b'), new Tap());
@@ -24,7 +24,7 @@ test('delivers messages in order, then the end, repeatedly', async () => {
   assert.equal(await inbox.take(), undefined);
 });
 
-test('delivers a failure after the messages before it', async () => {
+test('delivers a failure after the messages that arrived before it', async () => {
   const inbox = new MessageQueue();
   inbox.put(Buffer.from('a'), new Tap());
   inbox.end(new Error('broke'));
@@ -32,7 +32,7 @@ test('delivers a failure after the messages before it', async () => {
   await assert.rejects(inbox.take(), /broke/);
 });
 
-test('a message, the end and a failure wake a waiting reader', async () => {
+test('wakes a waiting reader for a message, the end or a failure', async () => {
   for (const [act, result] of [
     [(inbox: MessageQueue) => inbox.put(Buffer.from('a'), new Tap()), 'a'],
     [(inbox: MessageQueue) => inbox.end(undefined), 'undefined'],
@@ -45,7 +45,7 @@ test('a message, the end and a failure wake a waiting reader', async () => {
   }
 });
 
-test('the source is paused once at the high-water mark, and resumed below it', async () => {
+test('pauses the source once at the high-water mark, and resumes it below the mark', async () => {
   const [inbox, tap] = [new MessageQueue(), new Tap()];
   for (let index = 0; index < 70; index++) inbox.put(Buffer.from('x'), tap);
   assert.deepEqual([tap.paused, tap.resumed], [1, 0]);
@@ -53,7 +53,7 @@ test('the source is paused once at the high-water mark, and resumed below it', a
   assert.deepEqual([tap.paused, tap.resumed], [1, 1]);
 });
 
-test('one large message pauses the source until it is read', async () => {
+test('pauses the source after one large message until it is read', async () => {
   const [inbox, tap] = [new MessageQueue(), new Tap()];
   inbox.put(Buffer.alloc(16 << 20), tap);
   assert.deepEqual([tap.paused, tap.resumed], [1, 0]);

@@ -1,16 +1,19 @@
-/** Above this many bytes, or messages, the source is paused until the reader catches up. */
+/**
+ * The high-water marks in bytes and messages: above them the source is paused until the reader
+ * catches up.
+ */
 const highWaterBytes = 256 << 10;
 const highWaterMessages = 64;
 
-/** The source of the messages. */
+/** The source of the messages, which can be paused. */
 export interface PausableSource {
   pause(): void;
   resume(): void;
 }
 
 /**
- * Messages buffered for the reader of a stream. Above the high-water mark the source is paused, so
- * memory is bounded.
+ * Buffers the messages of a stream for its reader. Above the high-water mark the source is paused,
+ * so that memory is bounded.
  */
 export class MessageQueue {
   readonly #messages: Buffer[] = [];
@@ -29,15 +32,15 @@ export class MessageQueue {
     this.#wake?.();
   }
 
-  /** No more messages follow; without an error the call succeeded. */
+  /** Marks the end of the messages; without an error the call succeeded. */
   end(error: unknown): void {
     this.#over ??= { error };
     this.#wake?.();
   }
 
   /**
-   * The next message, or undefined at the end; throws the failure of the call once all messages
-   * were read.
+   * The next message; undefined at the end. Throws the failure of the call after all messages were
+   * read.
    */
   async take(): Promise<Buffer | undefined> {
     while (this.#messages.length === 0) {

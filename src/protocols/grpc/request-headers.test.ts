@@ -21,18 +21,18 @@ const plain = [
   ['user-agent', 'kubeling'],
 ];
 
-test('a call without options has the headers of the protocol', () => {
+test('a call without options has only the request headers that gRPC requires', () => {
   assert.deepEqual(written({}), plain);
 });
 
-test('sends the time-out of this call', () => {
+test('sends the timeout of the call as grpc-timeout', () => {
   for (const timeoutMs of [2_000, 2_000, 5, 2_000]) {
     assert.deepEqual(written({ timeoutMs }), [...plain, ['grpc-timeout', `${timeoutMs}m`]]);
   }
   assert.deepEqual(written({}), plain);
 });
 
-test('metadata follows the protocol headers, may set the user agent, and replaces nothing else', () => {
+test('sends metadata after the gRPC headers; metadata may set the user agent, but replaces no other header', () => {
   const metadata = { 'user-agent': 'probe', ':path': '/other', te: 'x', 'x-own': 'y', 'grpc-timeout': '1S' };
   assert.deepEqual(written({ metadata, timeoutMs: 7 }), [
     ...plain.slice(0, -1),
@@ -42,11 +42,11 @@ test('metadata follows the protocol headers, may set the user agent, and replace
   ]);
 });
 
-test('rejects metadata that cannot be sent', () => {
+test('rejects metadata that cannot be sent as headers', () => {
   assert.throws(() => head.block({ metadata: { 'x-own': 'a\nb' } }), /Cannot send the header x-own/);
 });
 
-test('a time-out has at most eight digits and is rounded up', () => {
+test('formats a timeout with at most eight digits, rounded up', () => {
   for (const [ms, header] of [
     [0, '1m'],
     [0.2, '1m'],
@@ -60,7 +60,7 @@ test('a time-out has at most eight digits and is rounded up', () => {
   }
 });
 
-test('parses every unit', () => {
+test('parses every unit of grpc-timeout', () => {
   for (const [header, ms] of [
     ['2H', 7_200_000],
     ['3M', 180_000],
@@ -73,7 +73,7 @@ test('parses every unit', () => {
   }
 });
 
-test('rejects text that is not a time-out', () => {
+test('rejects text that is not a grpc-timeout', () => {
   for (const header of [undefined, '', '5', 'S', '5s', '-5S', '123456789S', '1.5S', ['5S', '6S']]) {
     assert.equal(parseTimeout(header), undefined);
   }

@@ -2,12 +2,16 @@ import { encodeHeaders, type HeaderBlock, joinBlocks } from '../http2/index.ts';
 import type { CallOptions } from './service.ts';
 
 /**
- * The request headers of one method. Most are the same for every call, so they are encoded once.
+ * The request headers of one gRPC method. Most are the same for every call, so they are encoded
+ * once.
  */
 export class RequestHeaders {
   readonly path: string;
   readonly #plain: HeaderBlock;
-  /** A method is nearly always called with the same time-out. */
+  /**
+   * The encoded headers with the last timeout, because calls of a method nearly always have the
+   * same one.
+   */
   #timed: { readonly timeoutMs: number; readonly block: HeaderBlock } | undefined;
 
   constructor(path: string) {
@@ -15,7 +19,7 @@ export class RequestHeaders {
     this.#plain = encodeHeaders(Object.entries(headersOf(path, {})));
   }
 
-  /** Throws for metadata that cannot be sent. */
+  /** Encodes the headers of a call. Throws for metadata that cannot be sent. */
   block({ timeoutMs, metadata }: Pick<CallOptions, 'timeoutMs' | 'metadata'>): HeaderBlock {
     if (metadata !== undefined)
       return encodeHeaders(Object.entries(headersOf(this.path, { timeoutMs, metadata })));
@@ -28,7 +32,7 @@ export class RequestHeaders {
   }
 }
 
-/** Protocol headers are first, and metadata cannot replace them. */
+/** The headers of gRPC are first, and metadata cannot replace them. */
 function headersOf(
   path: string,
   { timeoutMs, metadata }: Pick<CallOptions, 'timeoutMs' | 'metadata'>,
@@ -46,7 +50,7 @@ function headersOf(
   return { ...headers, ...metadata, ...headers };
 }
 
-/** The grpc-timeout header: at most eight digits and a unit. */
+/** The grpc-timeout header: a number of at most eight digits and a unit. */
 const unitsMs: Readonly<Record<string, number>> = {
   H: 3_600_000,
   M: 60_000,
@@ -61,7 +65,7 @@ export function formatTimeout(ms: number): string {
   return roundedMs < 1e8 ? `${roundedMs}m` : `${Math.min(99_999_999, Math.ceil(roundedMs / 1_000))}S`;
 }
 
-/** Milliseconds; undefined when the header is missing or invalid. */
+/** Parses a grpc-timeout header to milliseconds; undefined when it is missing or invalid. */
 export function parseTimeout(header: unknown): number | undefined {
   const [, digits, unit = ''] = /^(\d{1,8})([HMSmun])$/.exec(String(header)) ?? [];
   const unitMs = unitsMs[unit];

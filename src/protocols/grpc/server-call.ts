@@ -12,8 +12,8 @@ export interface MethodRoute {
 }
 
 /**
- * Serves one call. Rejects with what the implementation threw if that is a bug; the client has its
- * status by then.
+ * Serves one call. Rejects with an unexpected error of the implementation, which is a bug; the
+ * client has received its status by then.
  */
 export async function serveCall(
   stream: ServerHttp2Stream,
@@ -38,14 +38,17 @@ export async function serveCall(
   }
 }
 
-/** Responds with a status only; the rest of the request is discarded. */
+/** Responds with a status only; the remaining request is discarded. */
 export function rejectCall(stream: ServerHttp2Stream, error: GrpcError): void {
   if (stream.closed || stream.destroyed) return;
   stream.respond({ ...responseHeaders, ...trailersOf(error) }, { endStream: true });
   stream.resume();
 }
 
-/** The one message of the request. Never settles if the client cancels before it is complete. */
+/**
+ * Reads the only message of the request. Never settles if the client cancels the call before the
+ * message is complete.
+ */
 function receive(stream: ServerHttp2Stream, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const reader = new GrpcMessageReader(limit);
@@ -77,7 +80,7 @@ async function respond(stream: ServerHttp2Stream, method: MethodType, result: un
   else for await (const item of result as AsyncIterable<unknown>) await send(stream, method, item);
 }
 
-/** Sends one message, and waits while the client does not read. */
+/** Sends one message, and waits until the client reads. */
 async function send(stream: ServerHttp2Stream, method: MethodType, message: unknown): Promise<void> {
   const body = grpcFrame((method.response.encode as (message: unknown) => Buffer)(message));
   if (stream.closed || stream.destroyed)

@@ -9,7 +9,7 @@ import { GrpcError } from './status.ts';
 
 export interface GrpcServerOptions {
   readonly maxReceiveBytes?: number;
-  /** Called with failures of a method that are not GrpcErrors: bugs of the implementation. */
+  /** Called with errors of a method that are not GrpcErrors: bugs of the implementation. */
   readonly onBug?: (path: string, error: unknown) => void;
 }
 
@@ -26,19 +26,19 @@ export class GrpcServer implements AsyncDisposable {
   constructor(options: GrpcServerOptions = {}) {
     this.#maxReceiveBytes = options.maxReceiveBytes ?? 16 << 20;
     this.#onBug = options.onBug ?? (() => {});
-    // Loaded with the first server: most processes have none.
+    // node:http2 is loaded with the first server, because most processes have none.
     this.#server = process.getBuiltinModule('node:http2').createServer({
       settings: { initialWindowSize: 1 << 20 },
       maxSessionMemory: 64,
-      // Clients are trusted, and each cancelled call is a reset; Node's default treats a thousand
-      // of them as an attack.
+      // Clients are trusted, and each cancelled call causes a reset, so the limit of resets is
+      // raised: Node.js treats a thousand of them as an attack by default.
       streamResetBurst: 100_000,
       streamResetRate: 10_000,
     });
     this.#server.on('session', (session) => this.#serveSession(session));
     this.#server.on('stream', (stream, headers) => this.#serve(stream as ServerHttp2Stream, headers));
-    // A connection that cannot be accepted, for example without file descriptors, fails for its
-    // client only.
+    // An error while accepting a connection, for example for lack of file descriptors, only affects
+    // its client.
     this.#server.on('error', () => {});
   }
 
@@ -51,7 +51,9 @@ export class GrpcServer implements AsyncDisposable {
     }
   }
 
-  /** Listens on a Unix socket and replaces a stale one. Only its owner may connect. */
+  /**
+   * Listens on a Unix socket and replaces a stale one. Only the user of the process may connect.
+   */
   async listen(socketPath: string): Promise<void> {
     removeSocket(socketPath);
     await new Promise<void>((resolve, reject) => {
@@ -69,7 +71,7 @@ export class GrpcServer implements AsyncDisposable {
     this.#server.emit('connection', socket);
   }
 
-  /** Ends every call, stops listening and removes the socket file. May be called twice. */
+  /** Ends every call, stops listening and removes the socket file. May be called repeatedly. */
   async close(): Promise<void> {
     for (const session of this.#sessions) session.destroy();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
@@ -96,14 +98,14 @@ export class GrpcServer implements AsyncDisposable {
   }
 }
 
-/** A file that is not a socket is not removed. */
+/** Removes a stale socket; a file that is not a socket is kept. */
 function removeSocket(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path, { force: true });
 }
 
 /**
- * Listens on a Unix socket like a GrpcServer, but costs next to nothing before the first
- * connection: the implementation is loaded by it. A failed load is retried by the next connection.
+ * Listens on a Unix socket like a GrpcServer, but uses hardly any memory before the first
+ * connection, which loads the implementation. A failed load is retried by the next connection.
  * Disposing of the result ends every call and stops listening.
  */
 export async function serveOnDemand(
@@ -131,7 +133,7 @@ export async function serveOnDemand(
       options.onBug?.(socketPath, error);
     }
   };
-  // Nothing is read before the server is loaded.
+  // The connection is not read before the server is loaded.
   const listener = createServer({ pauseOnConnect: true }, (socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));

@@ -1,13 +1,13 @@
 import type { MessageInit, MessageType } from '../protobuf/index.ts';
 
-/** One request, one response. */
+/** A unary method: one request, one response. */
 export interface Unary<Request, Response> {
   readonly kind: 'unary';
   readonly request: Request;
   readonly response: Response;
 }
 
-/** One request, any number of responses. */
+/** A server-streaming method: one request, any number of responses. */
 export interface ServerStream<Request, Response> {
   readonly kind: 'server-stream';
   readonly request: Request;
@@ -42,16 +42,20 @@ interface MethodLiteral<Method> {
 
 export interface CallOptions {
   readonly signal: AbortSignal;
-  /** Sent to the server, so that it stops too; the client's own deadline is its signal. */
+  /**
+   * The grpc-timeout that is sent to the server, so that it cancels the call, too; the client
+   * enforces its deadline by the signal.
+   */
   readonly timeoutMs?: number | undefined;
   /** Request headers in lower case; an in-process implementation does not receive them. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * A service as its clients call it, over the wire or in-process; both throw GrpcErrors only, except
- * for a request that cannot be encoded, which is a bug of the caller. A stream ends when its source
- * ends, when the loop is left or with its signal, and never buffers without bound.
+ * A service as its clients call it, over a connection or in-process; both throw GrpcErrors only,
+ * except for a request that cannot be encoded, which is a bug of the caller. A response stream ends
+ * when its source ends, when the caller leaves the loop or when the signal is aborted, and never
+ * buffers without bound.
  */
 export type ServiceClient<Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>
@@ -62,7 +66,7 @@ export type ServiceClient<Methods> = {
 };
 
 /**
- * A service as it is implemented: complete requests, and responses in which fields may be missing.
+ * A service as it is implemented: requests are complete, and fields of responses may be missing.
  */
 export type ServiceImplementation<Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>

@@ -11,7 +11,7 @@ import {
   numberOfGrpcCode,
 } from './status.ts';
 
-test('codes have the numbers of the protocol', () => {
+test('status codes have the numbers of the gRPC protocol', () => {
   assert.equal(grpcCodes.length, 17);
   for (const [number, code] of [
     [0, 'OK'],
@@ -27,16 +27,16 @@ test('codes have the numbers of the protocol', () => {
   }
 });
 
-test('an unknown code is UNKNOWN', () => {
+test('treats an unknown status code as UNKNOWN', () => {
   for (const number of [17, -1, Number.NaN, 1.5]) assert.equal(grpcCodeOf(number), 'UNKNOWN');
 });
 
-test('messages are percent-encoded as the protocol requires', () => {
+test('percent-encodes status messages as the protocol requires', () => {
   assert.equal(encodeStatusMessage('plain text!'), 'plain text!');
   assert.equal(encodeStatusMessage('100%\n\u00e4\u{1f600}'), '100%25%0A%C3%A4%F0%9F%98%80');
 });
 
-test('any message survives encoding, which uses printable characters only', () => {
+test('any status message survives encoding, which uses printable characters only', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (message) => {
       const encoded = encodeStatusMessage(message);
@@ -46,7 +46,7 @@ test('any message survives encoding, which uses printable characters only', () =
   );
 });
 
-test('an invalid escape is shown as it is, and the rest is decoded', () => {
+test('keeps an invalid escape of a status message as it is, and decodes the rest', () => {
   for (const [text, shown] of [
     ['100%', '100%'],
     ['50% of %E2%82%AC', '50% of \u20ac'],
@@ -58,13 +58,13 @@ test('an invalid escape is shown as it is, and the rest is decoded', () => {
   }
 });
 
-test('a message too long for a header is truncated and marked', () => {
+test('truncates and marks a status message that is too long for a header', () => {
   const encoded = encodeStatusMessage('x'.repeat(100_000));
   assert.ok(encoded.length < 5_000);
   assert.ok(decodeStatusMessage(encoded).endsWith('x\u2026'));
 });
 
-test('an HTTP status without a gRPC status has a code', () => {
+test('maps an HTTP status without a gRPC status to a gRPC code', () => {
   for (const [status, code] of [
     [400, 'INTERNAL'],
     [401, 'UNAUTHENTICATED'],
@@ -81,7 +81,7 @@ test('an HTTP status without a gRPC status has a code', () => {
   }
 });
 
-test("a status is marked as the peer's only when the peer returned it", () => {
+test("marks a status as the peer's only when the peer returned it", () => {
   const fromPeer = GrpcError.fromPeer('UNAVAILABLE', 'leaving');
   assert.deepEqual(
     [fromPeer.isFromPeer, fromPeer.grpcCode, fromPeer.message],

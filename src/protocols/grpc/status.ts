@@ -22,10 +22,15 @@ export const grpcCodes = [
 
 export type GrpcCode = (typeof grpcCodes)[number];
 
-/** A call that ended with a status other than OK, from the peer or from this client. */
+/**
+ * The error of a call that ended with a status other than OK, from the peer or from this client.
+ */
 export class GrpcError extends Error {
   readonly grpcCode: GrpcCode;
-  /** Whether the peer returned this status; otherwise the result of the call is unknown. */
+  /**
+   * Whether the peer returned this status; otherwise it is unknown whether the peer executed the
+   * call.
+   */
   readonly isFromPeer: boolean = false;
 
   constructor(grpcCode: GrpcCode, message: string, cause?: unknown) {
@@ -34,23 +39,26 @@ export class GrpcError extends Error {
     this.grpcCode = grpcCode;
   }
 
-  /** As the peer returned it. */
+  /** Creates the error for a status that the peer returned. */
   static fromPeer(grpcCode: GrpcCode, message: string): GrpcError {
     return Object.assign(new GrpcError(grpcCode, message), { isFromPeer: true });
   }
 }
 
-/** In the form that users know from events about plugins and drivers. */
+/**
+ * The text of a status in the form of gRPC for Go, which users know from events about plugins and
+ * drivers.
+ */
 export function describeStatus(code: GrpcCode, message: string): string {
   return `rpc error: code = ${codeText(code)} desc = ${message}`;
 }
 
-/** Why a call failed, in that form if it is a status. */
+/** Describes why a call failed; a gRPC status as gRPC for Go does. */
 export function describeCallError(error: unknown): string {
   return error instanceof GrpcError ? describeStatus(error.grpcCode, error.message) : describeError(error);
 }
 
-/** As the API and metrics spell it. */
+/** The name of a status code as the Kubernetes API and metrics spell it. */
 export function codeText(code: GrpcCode): string {
   if (code === 'OK') return code;
   if (code === 'CANCELLED') return 'Canceled';
@@ -68,14 +76,17 @@ export function numberOfGrpcCode(code: GrpcCode): number {
   return grpcCodes.indexOf(code);
 }
 
-/** Status messages are percent-encoded in a header; an invalid escape is shown as it is. */
+/** Decodes a percent-encoded status message; an invalid escape is kept as it is. */
 export function decodeStatusMessage(text: string): string {
   return text.replace(/(?:%[0-9a-fA-F]{2})+/g, (run) =>
     Buffer.from(run.replaceAll('%', ''), 'hex').toString(),
   );
 }
 
-/** A longer message exceeds the header limits of other implementations. */
+/**
+ * The maximum length of a status message; a longer one exceeds the header limits of other
+ * implementations.
+ */
 const maxMessageLength = 4_096;
 
 export function encodeStatusMessage(text: string): string {
@@ -91,7 +102,7 @@ function percent(byte: number): string {
   return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
-/** The code for an HTTP status without a gRPC status, according to the protocol. */
+/** The gRPC code for an HTTP status without a gRPC status, according to the protocol. */
 export function grpcCodeOfHttp(status: number): GrpcCode {
   if (status === 400) return 'INTERNAL';
   if (status === 401) return 'UNAUTHENTICATED';

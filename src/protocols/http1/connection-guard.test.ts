@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { nodeHttp } from '../../lib/index.ts';
 import { ConnectionGuard } from './connection-guard.ts';
 
-test('stops parsing the chunk that has too many requests, and ends each request that it started', async () => {
+test('stops parsing the chunk that exceeds the limit of unanswered requests, and calls back for each started request', async () => {
   const guard = new ConnectionGuard();
   const observed = { parsed: 0, started: 0, ended: 0 };
   const server = nodeHttp.createServer((incoming, outgoing) => {

@@ -10,24 +10,33 @@ import {
 import { TurnLimiter } from './turn-limiter.ts';
 
 const defaultQuota: ConnectionQuota = { anonymous: 512, unprivileged: 1_024 };
-/** Above the quotas of all others, so the rest is left to trusted clients. */
+/**
+ * The maximum number of all connections; the part above the quotas of other classes remains for
+ * trusted clients.
+ */
 const maxConnections = 4_096;
 
 /**
- * The size of the target and all headers. exec sends its command in the query: a client whose certificate is valid may
- * send a whole command line, other clients as much as the longest single argument of a program on Linux.
+ * The maximum size of the request target and all headers. exec sends its command in the query: a
+ * client with a valid certificate may send a complete command line, other clients at most the
+ * longest single argument of a program on Linux.
  */
 export const maxHeaderBytes = { withCertificate: 1 << 20, others: 128 * 1024 } as const;
 
-/** Clients of Kubernetes do not pipeline. */
+/**
+ * The maximum number of unanswered requests on a connection; Kubernetes clients do not pipeline.
+ */
 const maxUnanswered = 8;
 const requestsPerTurn = 16;
 
-/** Options that all servers have in common. */
+/** Options of all HTTP servers. */
 export const guardedServerOptions = {
   maxHeaderSize: maxHeaderBytes.others,
   headersTimeout: 10_000,
-  /** Limits only the upload of a request: bodies have own deadlines, and responses may take any time. */
+  /**
+   * The time limit for receiving a complete request; longer uploads have their own deadlines, and
+   * responses are not limited.
+   */
   requestTimeout: 300_000,
   connectionsCheckingInterval: 5_000,
   /** Detects disconnected clients on idle connections. */
@@ -35,25 +44,32 @@ export const guardedServerOptions = {
   keepAliveInitialDelay: 30_000,
 } as const satisfies ServerOptions;
 
-/** Calls back once, when the response was sent or its connection is closed. */
+/** Calls back once, when the response was sent or its connection was closed. */
 export type OnEnd = (callback: () => void) => void;
 
-/** Bounds the connections, memory and time that unauthenticated and unprivileged clients can take from a server. */
+/**
+ * Bounds the connections, memory and time that unauthenticated and unprivileged clients can use of
+ * a server.
+ */
 export class ConnectionGuard {
   readonly #limiter: ConnectionLimiter;
   readonly #turns = new TurnLimiter(requestsPerTurn);
-  /** What is to be called at the end of each unanswered request. */
+  /** The callbacks for the end of each unanswered request, by connection. */
   readonly #unanswered = new WeakMap<Socket, Set<() => void>>();
 
   constructor(quota: Partial<ConnectionQuota> = {}) {
     this.#limiter = new ConnectionLimiter({ ...defaultQuota, ...quota });
   }
 
-  /** Call it before the server listens, after all other listeners for its connections are added. */
+  /**
+   * Guards the connections of a server. Must be called before the server listens, and after all
+   * other listeners for its connections were added.
+   */
   track(server: Server): void {
     server.maxConnections = maxConnections;
     server.prependListener('connection', (socket: Socket) => this.#limiter.add(socket));
-    // Node.js reads the limit of the headers when it begins to read a connection, right after this.
+    // Node.js reads the limit of the header size when it starts to read a connection, right after
+    // this listener.
     server.prependListener('secureConnection', (socket: TLSSocket) => {
       const limited = server as Server & { maxHeaderSize: number };
       limited.maxHeaderSize = socket.authorized ? maxHeaderBytes.withCertificate : maxHeaderBytes.others;
@@ -61,19 +77,21 @@ export class ConnectionGuard {
     });
   }
 
-  /** Call it after the caller of a request was authenticated. */
+  /**
+   * Raises the class of a request's connection. Must be called after the client was authenticated.
+   */
   authenticated(connection: RemoteEnd, caller: ConnectionClass): void {
     this.#limiter.promote(connection, caller);
   }
 
-  /** Whether no caller was authenticated on the connection so far. */
+  /** Whether no client was authenticated on the connection so far. */
   isAnonymous(connection: RemoteEnd): boolean {
     return this.#limiter.classOf(connection) === 'anonymous';
   }
 
   /**
-   * Starts to answer a request of HTTP/1.1, perhaps in a later turn of the event loop. Not started are requests of a
-   * connection that has too many unanswered ones, which is closed.
+   * Starts to handle a request, possibly in a later turn of the event loop. A connection with too
+   * many unanswered requests is closed, and its further requests are not started.
    */
   serve({ socket }: IncomingMessage, outgoing: ServerResponse, start: (onEnd: OnEnd) => void): void {
     if (socket.destroyed) return;
@@ -93,13 +111,19 @@ export class ConnectionGuard {
     });
   }
 
-  /** Runs the task: immediately for trusted clients, and a few per turn of the event loop for all others. */
+  /**
+   * Runs the task: immediately for trusted clients, and a limited number per turn of the event loop
+   * for all others.
+   */
   runLimited(connection: RemoteEnd, task: () => void): void {
     if (this.#limiter.classOf(connection) === 'trusted') task();
     else this.#turns.run(task);
   }
 
-  /** Responses that wait for an earlier one of their connection do not emit 'close' with it. */
+  /**
+   * Tracked by connection: a response that waits for an earlier one of its connection emits no
+   * 'close' when the connection is closed.
+   */
   #unansweredOf(socket: Socket): Set<() => void> {
     const known = this.#unanswered.get(socket);
     if (known !== undefined) return known;
@@ -113,8 +137,9 @@ export class ConnectionGuard {
 }
 
 /**
- * Closes the connection, and keeps the parser from going through the rest of the chunk it is at, which may contain more
- * than a thousand requests: 2 is what the callback returns for an upgrade, where HTTP ends.
+ * Closes the connection and stops the parser, because the current chunk may contain more than a
+ * thousand further requests. 2 is the result of the callback for an upgrade, after which the rest
+ * is not parsed as HTTP.
  */
 function destroy(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming?: unknown } | null };

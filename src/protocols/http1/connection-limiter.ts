@@ -6,20 +6,27 @@ export interface ConnectionQuota {
   readonly unprivileged: number;
 }
 
-/** In ascending order: a connection has the highest class of the users of its requests. */
+/**
+ * The classes of connections in ascending order: a connection has the highest class of the users of
+ * its requests.
+ */
 const classes = ['anonymous', 'unprivileged', 'trusted'] as const;
 export type ConnectionClass = (typeof classes)[number];
 
-/** The socket of a connection, or the TLS socket on top of it. */
+/** The socket of a connection, or the TLS socket that uses it. */
 export type RemoteEnd = Pick<Socket, 'remoteAddress' | 'remotePort'>;
 
 /**
- * Accepts every new connection and closes the oldest one of its class above the limit: a client
- * that holds connections cannot lock out others. Connections of trusted clients are not limited.
+ * Accepts every new connection and closes the oldest one of its class above the limit, so that a
+ * client that holds connections cannot lock out others. Connections of trusted clients are not
+ * limited.
  */
 export class ConnectionLimiter {
   readonly #limits: ConnectionQuota;
-  /** By remote address and port, in the order of connection. */
+  /**
+   * The connections of each class by remote address and port, in the order in which they were
+   * opened.
+   */
   readonly #pools: Readonly<Record<ConnectionClass, Map<string, Socket>>> = {
     anonymous: new Map(),
     unprivileged: new Map(),
@@ -39,7 +46,7 @@ export class ConnectionLimiter {
     });
   }
 
-  /** Promotes the connection to the class; a connection is never demoted. */
+  /** Raises the class of a connection; it is never lowered. */
   promote(connection: RemoteEnd, to: ConnectionClass): void {
     const endpoint = remoteEndpoint(connection) ?? '';
     const from = classes.find((each) => this.#pools[each].has(endpoint));
@@ -49,7 +56,7 @@ export class ConnectionLimiter {
     if (socket !== undefined) this.#insert(to, endpoint, socket);
   }
 
-  /** A connection that is closed counts as anonymous. */
+  /** The class of a connection; a closed one counts as anonymous. */
   classOf(connection: RemoteEnd): ConnectionClass {
     const endpoint = remoteEndpoint(connection) ?? '';
     return classes.find((each) => this.#pools[each].has(endpoint)) ?? 'anonymous';
@@ -66,7 +73,7 @@ export class ConnectionLimiter {
   }
 }
 
-/** Unique among open connections. */
+/** The remote address and port of a connection, unique among open connections. */
 function remoteEndpoint({ remoteAddress, remotePort }: RemoteEnd): string | undefined {
   return remotePort === undefined ? undefined : `${remoteAddress} ${remotePort}`;
 }

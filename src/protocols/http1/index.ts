@@ -1,4 +1,4 @@
-/** What the servers of HTTP/1.1 share: request targets, and limits for connections and requests. */
+/** Shared by all HTTP/1.1 servers: request targets, and limits of connections and requests. */
 export {
   ConnectionGuard,
   guardedServerOptions,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseQuery, splitTarget } from './request-target.ts';
 
-test('divides a target at its first question mark', () => {
+test('divides a request target at its first question mark', () => {
   const target = splitTarget('/api/v1/pods?a=1&a=2?&b=%20');
   assert.deepEqual([target.writtenPath, target.length], ['/api/v1/pods', 27]);
   assert.deepEqual(
@@ -47,7 +47,7 @@ test('parses an ASCII query exactly as URLSearchParams does', () => {
   );
 });
 
-test('keeps characters beyond ASCII and replaces escapes that are no UTF-8', () => {
+test('keeps non-ASCII characters of a query and replaces escapes that are not UTF-8', () => {
   assert.deepEqual(
     [...parseQuery('é=%c3%bc&é%=%ffé')],
     [

@@ -2,19 +2,22 @@ import { unescape as percentDecode } from 'node:querystring';
 
 /** A request target such as `/pods?watch=1`, divided at its first `?`. The query is parsed when it is first read. */
 export interface RequestTarget {
-  /** As it was written, percent-encoded. */
+  /** The path as the client sent it, percent-encoded. */
   readonly writtenPath: string;
-  /** In characters, path and query together. */
+  /** The number of characters of path and query together. */
   readonly length: number;
   readonly query: URLSearchParams;
 }
 
-/** The longest target of a caller without credentials. Commands of exec travel in the query, but need credentials. */
+/**
+ * The maximum length of a request target from a client without credentials. Commands of exec are
+ * sent in the query, but need credentials.
+ */
 export const maxAnonymousTarget = 64 * 1024;
 
 /**
- * Divides a target without reading the query, so that a caller without credentials cannot make the server parse it:
- * read `query` only after authentication.
+ * Divides a request target without parsing the query, so that a client without credentials cannot
+ * make the server parse it: read `query` only after authentication.
  */
 export function splitTarget(target: string): RequestTarget {
   const end = target.indexOf('?');
@@ -30,8 +33,8 @@ export function splitTarget(target: string): RequestTarget {
 }
 
 /**
- * Parses a query as `new URLSearchParams(text)` does, in time linear in its length: the constructor of Node.js takes
- * seconds for 500,000 names without `=`.
+ * Parses a query as `new URLSearchParams(text)` does, but in linear time: the constructor of
+ * Node.js takes seconds for 500,000 names without `=`.
  */
 export function parseQuery(text: string): URLSearchParams {
   const params = new URLSearchParams();
@@ -47,6 +50,7 @@ export function parseQuery(text: string): URLSearchParams {
 function decode(text: string): string {
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text;
   if (!spaced.includes('%')) return spaced;
-  // As URLSearchParams: bytes that are no UTF-8 are replaced, and a `%` without two digits stays.
+  // Like URLSearchParams: bytes that are not UTF-8 are replaced, and a `%` without two digits is
+  // kept.
   return percentDecode(spaced.toWellFormed().replaceAll(/\P{ASCII}+/gu, encodeURIComponent));
 }

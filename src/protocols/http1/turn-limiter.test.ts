@@ -4,7 +4,7 @@ import { TurnLimiter } from './turn-limiter.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('runs a few tasks in each turn of the event loop, in their order', async () => {
+test('runs a limited number of tasks in each turn of the event loop, in the order of the calls', async () => {
   const limiter = new TurnLimiter(3);
   const ran: number[] = [];
   for (let task = 0; task < 8; task++) limiter.run(() => ran.push(task));

@@ -1,6 +1,6 @@
 /**
- * Runs at most a number of tasks in one turn of the event loop, and the rest in later turns, in their order: a flood of
- * requests that arrives at once does not keep the process from its other work.
+ * Runs at most a fixed number of tasks in one turn of the event loop, and the others in later
+ * turns, in order, so that a flood of requests does not block the process.
  */
 export class TurnLimiter {
   readonly #perTurn: number;
@@ -13,7 +13,10 @@ export class TurnLimiter {
     this.#left = perTurn;
   }
 
-  /** Runs the task now if this turn has room for it. A task must not throw. */
+  /**
+   * Runs the task now unless the limit of this turn is reached; otherwise in a later turn. A task
+   * must not throw.
+   */
   run(task: () => void): void {
     this.#schedule();
     if (this.#left === 0 || this.#waiting.length > 0) {

@@ -1,4 +1,4 @@
-// Violations by the peer: some end the connection, others only the stream.
+// Protocol violations by the HTTP/2 server: some end the connection, others only the stream.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -50,7 +50,7 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
     'a push',
     [frameOf(frameType.pushPromise, frameFlag.endHeaders, 1, bytes('0000000282'))],
     'PROTOCOL_ERROR',
-    /pushes/,
+    /PUSH_PROMISE although push is disabled/,
   ],
   [
     'settings of a stream',
@@ -70,7 +70,12 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
     'FRAME_SIZE_ERROR',
     /SETTINGS of 6 bytes/,
   ],
-  ['pushes allowed', [settingsFrame([[settingId.enablePush, 1]])], 'PROTOCOL_ERROR', /ENABLE_PUSH to 1/],
+  [
+    'pushes allowed',
+    [settingsFrame([[settingId.enablePush, 1]])],
+    'PROTOCOL_ERROR',
+    /ENABLE_PUSH to the invalid value 1/,
+  ],
   [
     'a window too large',
     [settingsFrame([[settingId.initialWindowSize, 2 ** 31]])],
@@ -81,7 +86,7 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
     'frames too small',
     [settingsFrame([[settingId.maxFrameSize, 16_383]])],
     'PROTOCOL_ERROR',
-    /MAX_FRAME_SIZE to 16383/,
+    /MAX_FRAME_SIZE to the invalid value 16383/,
   ],
   [
     'frames too large',
@@ -108,7 +113,7 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
     'FRAME_SIZE_ERROR',
     /GOAWAY of 4 bytes/,
   ],
-  ['a grant of nothing', [windowUpdateFrame(0, 0)], 'PROTOCOL_ERROR', /granted nothing/],
+  ['a grant of nothing', [windowUpdateFrame(0, 0)], 'PROTOCOL_ERROR', /window update of zero bytes/],
   [
     'a grant past all windows',
     [windowUpdateFrame(0, 0x7fff_ffff)],
@@ -131,19 +136,19 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
     'a continuation of nothing',
     [frameOf(frameType.continuation, 4, 1, empty)],
     'PROTOCOL_ERROR',
-    /had not begun/,
+    /CONTINUATION without HEADERS/,
   ],
   [
     'something between the headers',
     [frameOf(frameType.headers, 0, 1, bytes('88')), pingAckFrame(Buffer.alloc(8))],
     'PROTOCOL_ERROR',
-    /in the middle of the headers of stream 1/,
+    /between the header frames of stream 1/,
   ],
   [
     'a continuation of another stream',
     [frameOf(frameType.headers, 0, 1, bytes('88')), frameOf(frameType.continuation, 4, 3, empty)],
     'PROTOCOL_ERROR',
-    /in the middle of the headers of stream 1/,
+    /between the header frames of stream 1/,
   ],
   [
     'continuations without end',
@@ -190,7 +195,7 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
   ['a frame that is too large', [bytes('004001000000000001')], 'FRAME_SIZE_ERROR', /16385 bytes/],
 ];
 
-describe('ends the connection with the reason for', () => {
+describe('ends the HTTP/2 connection with the reason for', () => {
   for (const [what, frames, reason, message] of faults) {
     test(what, async () => {
       const desk = readyDesk();
@@ -204,13 +209,13 @@ describe('ends the connection with the reason for', () => {
       assert.deepEqual(desk.errors, [end.error]);
       assert.ok(desk.wire.destroyed);
       assert.equal(await desk.lastReason('goAway'), reason);
-      // Later input has no effect.
+      // Input that arrives after the connection was closed has no effect.
       desk.says(headersFrame(1, ok, 'end'));
       assert.equal(answer.ends.length, 1);
     });
   }
 
-  test('pings without end whose replies are not read', async () => {
+  test('endless pings whose replies the peer does not read', async () => {
     const desk = readyDesk();
     await desk.sent();
     desk.wire.stall();
@@ -218,11 +223,11 @@ describe('ends the connection with the reason for', () => {
       desk.says(frameOf(frameType.ping, 0, 0, Buffer.alloc(8)));
       if (left % 1_000 === 0) await new Promise(setImmediate);
     }
-    assert.match(String(desk.errors[0]), /requests replies and reads none/);
+    assert.match(String(desk.errors[0]), /requests replies but does not read them/);
   });
 });
 
-describe('ends the stream only for', () => {
+describe('ends only the HTTP/2 stream for', () => {
   const huge = 'y'.repeat(2_000);
   const streamFaults: readonly (readonly [string, readonly Buffer[], Http2Reason])[] = [
     ['data before its head', [dataFrame(1, 'x', 'more')], 'PROTOCOL_ERROR'],
@@ -251,7 +256,7 @@ describe('ends the stream only for', () => {
   }
 });
 
-describe('any input', () => {
+describe('random HTTP/2 input', () => {
   const id = fc.constantFrom(0, 1, 2, 3, 5, 7, 9, 0x7fff_ffff);
   const payload = fc.oneof(
     fc.uint8Array({ maxLength: 20 }),
@@ -279,7 +284,7 @@ describe('any input', () => {
   );
   const change = fc.tuple(fc.nat(10_000), fc.nat(255));
 
-  test('each stream ends once at most, and nothing is thrown', () => {
+  test('ends each stream at most once, and throws nothing, for random input', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(good, frame), { maxLength: 30 }),

@@ -26,8 +26,8 @@ async function readyDesk(settings: Readonly<Record<number, number>> = {}, limits
   return desk;
 }
 
-describe('a connection', () => {
-  test('sends its settings and window, and is ready when the peer has sent its settings', async () => {
+describe('HTTP/2 connection', () => {
+  test("sends its settings and window, and is ready when the peer's settings have arrived", async () => {
     const desk = new Http2Desk();
     const [settings, window, ...rest] = await desk.sent();
     assert.deepEqual(rest, []);
@@ -45,7 +45,7 @@ describe('a connection', () => {
     assert.deepEqual([ack?.type, ack?.flags, ack?.payload.length], [frameType.settings, frameFlag.ack, 0]);
   });
 
-  test('replies to pings, but not to replies', async () => {
+  test('replies to pings, but not to replies to pings', async () => {
     const desk = await readyDesk();
     desk.says(frameOf(frameType.ping, 0, 0, Buffer.from('12345678')));
     desk.says(frameOf(frameType.ping, frameFlag.ack, 0, Buffer.from('abcdefgh')));
@@ -56,7 +56,7 @@ describe('a connection', () => {
     );
   });
 
-  test('sends the requests of one turn in one write', async () => {
+  test('sends the requests of one event loop turn in one write', async () => {
     const desk = await readyDesk();
     desk.ask();
     await desk.sent();
@@ -66,7 +66,7 @@ describe('a connection', () => {
     assert.equal(desk.wire.writes, before + 1);
   });
 
-  test('sends replies together with the requests that they cause', async () => {
+  test('sends protocol replies together with the requests that they allow', async () => {
     const desk = await readyDesk();
     const { stream } = desk.ask();
     await desk.sent();
@@ -82,7 +82,7 @@ describe('a connection', () => {
     assert.equal(desk.wire.writes, before + 1);
   });
 
-  test('ignores unknown frames, and priorities', async () => {
+  test('ignores unknown frames and priorities', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     desk.says(frameOf(0xbe, 0xff, 99, Buffer.alloc(100)), frameOf(frameType.priority, 0, 1, Buffer.alloc(5)));
@@ -90,7 +90,7 @@ describe('a connection', () => {
     assert.deepEqual(answer.ends, [{ is: 'complete' }]);
   });
 
-  test('that breaks fails its streams, including waiting ones', async () => {
+  test('fails all streams of a broken connection, including waiting ones', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 1 });
     const [one, two] = [desk.ask(), desk.ask()];
     desk.wire.destroy(new Error('read ECONNRESET'));
@@ -102,7 +102,7 @@ describe('a connection', () => {
     assert.deepEqual(desk.heard, ['ready', 'ended']);
   });
 
-  test('that is closed ends its streams with the given reason, and sends GOAWAY', async () => {
+  test('closing a connection ends its streams with the given reason and sends GOAWAY', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     const why = new Error('enough');
@@ -115,8 +115,8 @@ describe('a connection', () => {
   });
 });
 
-describe('a request', () => {
-  test('begins with a table size update to zero, once, and again when the peer changes its settings', async () => {
+describe('HTTP/2 request', () => {
+  test('sends a table size update to zero before the first request, and again when the peer changes its settings', async () => {
     const desk = await readyDesk();
     const blocks = async () =>
       (await desk.sent())
@@ -130,7 +130,7 @@ describe('a request', () => {
     assert.deepEqual(await blocks(), ['2004022f61']);
   });
 
-  test('with long headers uses several frames', async () => {
+  test('sends long request headers in several frames', async () => {
     const desk = await readyDesk();
     desk.ask('body', [['x', 'y'.repeat(40_000)]]);
     const sent = await desk.sent();
@@ -146,13 +146,13 @@ describe('a request', () => {
     assert.ok(sent.every(({ payload }) => payload.length <= 16_384));
   });
 
-  test("with headers above the peer's limit is rejected locally", async () => {
+  test("rejects request headers above the peer's limit without sending them", async () => {
     const desk = await readyDesk({ [settingId.maxHeaderListSize]: 100 });
     assert.throws(() => desk.ask('', [['x', 'y'.repeat(68)]]), /headers of 101 bytes: the peer takes 100/);
     desk.ask('', [['x', 'y'.repeat(67)]]);
   });
 
-  test('waits when the peer limits concurrent streams, and may be aborted meanwhile', async () => {
+  test('a request waits when the peer limits concurrent streams, and may be aborted while it waits', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 1 });
     const [one, two, three] = [desk.ask('1'), desk.ask('2'), desk.ask('3')];
     const bodies = async () =>
@@ -169,7 +169,7 @@ describe('a request', () => {
     assert.deepEqual([two.answer.ends, three.answer.ends], [[], []]);
   });
 
-  test('waits while the peer does not read, so that nothing is buffered without bound', async () => {
+  test('a request waits while the peer does not read, so that buffers are bounded', async () => {
     const desk = await readyDesk();
     desk.says(frameOf(frameType.windowUpdate, 0, 0, Buffer.from('7f000000', 'hex')));
     desk.settings({ [settingId.initialWindowSize]: 0x7fff_ffff });
@@ -186,8 +186,8 @@ describe('a request', () => {
   });
 });
 
-describe('a response', () => {
-  test('has headers, a body and trailers, with interim headers before it', async () => {
+describe('HTTP/2 response', () => {
+  test('delivers headers, body and trailers of a response, and skips interim headers', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     desk.says(headersFrame(1, [[':status', '100']], 'more'), headersFrame(1, [[':status', '103']], 'more'));
@@ -200,7 +200,7 @@ describe('a response', () => {
     );
   });
 
-  test('may have padding, priorities and many frames', async () => {
+  test('accepts a response with padding, priorities and many frames', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     const block = encodeHeaders([...ok, ['x', 'y'.repeat(100)]]).bytes;
@@ -220,7 +220,7 @@ describe('a response', () => {
     assert.deepEqual([answer.body, answer.ends], ['body', [{ is: 'complete' }]]);
   });
 
-  test('that is complete before the request was read stops the request', async () => {
+  test('stops sending a request whose response is already complete', async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask(Buffer.alloc(100_000));
     desk.says(headersFrame(1, [...ok, ...trailers], 'end'));
@@ -228,7 +228,7 @@ describe('a response', () => {
     assert.equal(await desk.lastReason('reset'), 'CANCEL');
   });
 
-  test('may be a reset with a known or unknown code', async () => {
+  test('ends a request whose stream is reset with a known or unknown code', async () => {
     const desk = await readyDesk();
     const [one, two] = [desk.ask(), desk.ask()];
     desk.says(
@@ -240,13 +240,14 @@ describe('a response', () => {
     assert.equal(desk.connection.isUsable, true);
   });
 
-  test('of a cancelled stream is ignored, except for its effect on the header table', async () => {
+  test('ignores the response of a cancelled stream, except for its effect on the header table', async () => {
     const desk = await readyDesk();
     const [one, two] = [desk.ask(), desk.ask()];
     one.stream.reset('CANCEL');
     one.stream.reset('CANCEL');
     assert.equal(await desk.lastReason('reset'), 'CANCEL');
-    // Added to the table by a block of the cancelled stream, and referred to by another.
+    // The first block belongs to the cancelled stream and adds an entry to the table; the second
+    // refers to that entry.
     desk.says(frameOf(frameType.headers, frameFlag.endHeaders, 1, Buffer.from('884001610131', 'hex')));
     desk.says(dataFrame(1, 'late', 'end'), rstStreamFrame(1, 'NO_ERROR'));
     desk.says(frameOf(frameType.windowUpdate, 0, 1, Buffer.from('00000001', 'hex')));
@@ -259,7 +260,7 @@ describe('a response', () => {
 });
 
 describe('GOAWAY', () => {
-  test('finishes streams in progress and rejects those that the peer has not begun', async () => {
+  test('after GOAWAY finishes streams in progress and rejects those that the peer has not processed', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 2 });
     const [one, two, three] = [desk.ask(), desk.ask(), desk.ask()];
     desk.says(goAway(2 ** 31 - 1), goAway(1));
@@ -280,7 +281,7 @@ describe('GOAWAY', () => {
     assert.ok(desk.wire.destroyed);
   });
 
-  test('a waiting request is not sent in place of a rejected one', async () => {
+  test('after GOAWAY does not send a waiting request in place of a rejected one', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 2 });
     const [one, two, three] = [desk.ask(), desk.ask(), desk.ask()];
     await desk.sent();
@@ -295,13 +296,13 @@ describe('GOAWAY', () => {
     assert.deepEqual(desk.heard, ['ready', 'leaving', 'ended']);
   });
 
-  test('closes immediately without streams in progress', async () => {
+  test('closes the connection immediately after GOAWAY when no streams are in progress', async () => {
     const desk = await readyDesk();
     desk.says(goAway(0));
     assert.deepEqual(desk.heard, ['ready', 'leaving', 'ended']);
   });
 
-  test('is the reason of the streams it cuts off', async () => {
+  test("fails streams with the reason of the peer's GOAWAY", async () => {
     const desk = await readyDesk();
     const { answer } = desk.ask();
     desk.says(goAway(1, 11, 'too_many_pings'));
@@ -310,11 +311,11 @@ describe('GOAWAY', () => {
     await desk.sent();
     assert.match(
       String(answer.ends[0]?.is === 'broken' && answer.ends[0].error),
-      /The peer went away: ENHANCE_YOUR_CALM too_many_pings$/,
+      /The peer closed the connection: ENHANCE_YOUR_CALM too_many_pings$/,
     );
   });
 
-  test('is sent by itself when stream numbers run out', async () => {
+  test('stops accepting requests when the stream numbers are used up', async () => {
     const desk = await readyDesk({}, { lastStreamId: 3 });
     const [one, two] = [desk.ask(), desk.ask()];
     assert.deepEqual(desk.heard, ['ready', 'leaving']);

@@ -30,25 +30,25 @@ import { StreamTable } from './stream-table.ts';
 
 /** Receives the state of a connection. Must not throw. */
 export interface ConnectionListener {
-  /** The peer's SETTINGS have arrived. Called once. */
+  /** The peer's SETTINGS have arrived. Called only once. */
   ready(): void;
-  /** No more requests are accepted; the connection closes when its streams have ended. */
+  /** The connection accepts no more requests; it closes when its streams have ended. */
   draining(): void;
   /**
-   * Called once, as the last call; without an error if the peer just closed it, or no stream was
-   * left.
+   * The connection has ended. Called once, as the last call; without an error if the peer closed
+   * the connection normally, or no stream was open.
    */
   ended(error: Error | undefined): void;
 }
 
 export interface Http2Limits {
-  /** Receive window of a stream: unread data of a slow reader. */
+  /** The receive window of a stream: the limit of unread data of a slow reader. */
   readonly streamWindowBytes: number;
-  /** Receive window of the connection. */
+  /** The receive window of the connection. */
   readonly connectionWindowBytes: number;
-  /** Limit of one header list, and of trailers. */
+  /** The maximum size of one header list, and of trailers. */
   readonly maxHeaderBytes: number;
-  /** After the stream of this number the connection accepts no more. */
+  /** The last usable stream number: after that stream the connection accepts no more requests. */
   readonly lastStreamId: number;
 }
 
@@ -60,8 +60,8 @@ export const defaultLimits: Http2Limits = {
 };
 
 /**
- * With so many unread reply bytes and further requests for replies, the peer tries to exhaust our
- * memory.
+ * The maximum number of reply bytes that the peer has not read; a peer that requests more replies
+ * then tries to exhaust the memory.
  */
 const maxUnreadReplyBytes = 2 << 20;
 
@@ -83,13 +83,13 @@ export class ClientConnection {
   readonly #decoder: HpackDecoder;
   readonly #window: ReceiveWindow;
   readonly #streams = new StreamTable<ClientStream>();
-  /** Requests that wait for the peer's settings or for its reading. */
+  /** Requests that wait for the peer's settings, or until the peer reads. */
   readonly #waiting = new Set<ClientStream>();
   readonly #carrier: Http2StreamCarrier;
   #peer = defaultPeerSettings;
   #nextId = 1;
   #state: 'new' | 'ready' | 'leaving' | 'over' = 'new';
-  /** The reason of the peer's GOAWAY, unless NO_ERROR. */
+  /** The reason of the peer's GOAWAY; undefined for NO_ERROR. */
   #goAwayReason: Http2Error | undefined;
 
   constructor(socket: Duplex, listener: ConnectionListener, limits: Http2Limits = defaultLimits) {
@@ -112,12 +112,15 @@ export class ClientConnection {
     this.#sendPreface();
   }
 
-  /** Whether requests are accepted. */
+  /** Whether the connection accepts requests. */
   get isUsable(): boolean {
     return this.#state === 'ready';
   }
 
-  /** Sends a request, now or when possible. Throws an Http2Error if it can never be sent. */
+  /**
+   * Sends a request, immediately or when the peer allows it. Throws an Http2Error if it can never
+   * be sent.
+   */
   open(request: { readonly head: HeaderBlock; readonly body: Buffer }, reader: StreamReader): ClientStream {
     if (!this.isUsable) throw new Http2Error('REFUSED_STREAM', 'The connection takes no more requests');
     const { maxHeaderListSize } = this.#peer;
@@ -133,7 +136,7 @@ export class ClientConnection {
     return stream;
   }
 
-  /** Processes received bytes; their buffer may be reused when this returns. */
+  /** Processes received bytes; their buffer may be reused afterwards. */
   receive(bytes: Buffer): void {
     if (this.#state === 'over') return;
     try {
@@ -144,7 +147,7 @@ export class ClientConnection {
   }
 
   /**
-   * Closes the connection and its streams immediately with this error. Does nothing once it is
+   * Closes the connection and fails its streams with this error. Does nothing when it is already
    * closed.
    */
   close(error: Error, reason: Http2Reason = 'NO_ERROR'): void {
@@ -180,7 +183,7 @@ export class ClientConnection {
     if (this.#nextId > this.#limits.lastStreamId) this.#drain();
   }
 
-  /** Sends what has become possible. */
+  /** Sends data and waiting requests that the peer now allows. */
   #proceed(): void {
     if (this.#state === 'over') return;
     this.#sender.pump();
@@ -200,7 +203,7 @@ export class ClientConnection {
     if (this.#state === 'leaving' && this.#streams.size === 0) this.#closeSocket();
   }
 
-  /** Waiting requests were never sent, so callers may retry them elsewhere. */
+  /** Waiting requests fail as not sent, so that callers may retry them on another connection. */
   #drain(): void {
     if (this.#state === 'over') return;
     const isFirst = this.#state !== 'leaving';
@@ -246,7 +249,7 @@ export class ClientConnection {
         this.#receiveSettings(flags, streamId, bytes, start, end);
         break;
       case frameType.pushPromise:
-        throw new Http2Error('PROTOCOL_ERROR', 'The peer pushes, which it was told not to');
+        throw new Http2Error('PROTOCOL_ERROR', 'The peer sent PUSH_PROMISE although push is disabled');
       case frameType.ping:
         this.#receivePing(flags, streamId, bytes, start, end);
         break;
@@ -261,8 +264,8 @@ export class ClientConnection {
 
   #receiveData(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
     this.#checkKnown('DATA', streamId);
-    // Granted immediately, because each stream has its own window: a slow reader does not block
-    // others.
+    // The connection window is granted again immediately, because each stream has its own window: a
+    // slow reader does not block others.
     this.#window.receive(end - start);
     const granted = this.#window.grant();
     if (granted > 0) this.#acknowledge(windowUpdateFrame(0, granted));
@@ -308,9 +311,13 @@ export class ClientConnection {
     const reason = reasonOf(bytes.readUInt32BE(start + 4));
     if (reason !== 'NO_ERROR') {
       const words = [reason, bytes.toString('utf8', start + 8, Math.min(end, start + 8 + 256))];
-      this.#goAwayReason = new Http2Error(reason, `The peer went away: ${words.join(' ').trim()}`);
+      this.#goAwayReason = new Http2Error(
+        reason,
+        `The peer closed the connection: ${words.join(' ').trim()}`,
+      );
     }
-    // First of all, so that no waiting request is sent in place of a rejected one.
+    // Stops accepting requests before streams fail, so that no waiting request is sent in place of
+    // a rejected one.
     this.#drain();
     for (const stream of this.#streams.all()) if (stream.id > lastId) stream.fail(unprocessedRequest());
   }
@@ -319,7 +326,8 @@ export class ClientConnection {
     checkLength('WINDOW_UPDATE', end - start, 4);
     const granted = bytes.readUInt32BE(start) & 0x7fff_ffff;
     if (streamId === 0) {
-      if (granted === 0) throw new Http2Error('PROTOCOL_ERROR', 'The peer granted nothing');
+      if (granted === 0)
+        throw new Http2Error('PROTOCOL_ERROR', 'The peer sent a window update of zero bytes');
       this.#sender.receiveGrant(granted);
     } else {
       this.#checkKnown('WINDOW_UPDATE', streamId);
@@ -328,15 +336,17 @@ export class ClientConnection {
     }
   }
 
-  /** A reply that the peer requested; a peer that reads no replies gets no more. */
+  /** Sends a reply that the peer requested; closes the connection if the peer reads no replies. */
   #acknowledge(frame: Buffer): void {
     if (this.#outbox.waitingBytes > maxUnreadReplyBytes) {
-      throw new Http2Error('ENHANCE_YOUR_CALM', 'The peer requests replies and reads none');
+      throw new Http2Error('ENHANCE_YOUR_CALM', 'The peer requests replies but does not read them');
     }
     this.#outbox.write(frame);
   }
 
-  /** Frames for closed streams are expected and ignored. */
+  /**
+   * Whether frames for the stream are allowed: those for closed streams are expected and ignored.
+   */
   #checkKnown(what: string, streamId: number): void {
     if (streamId % 2 === 1 && streamId < this.#nextId) return;
     throw new Http2Error('PROTOCOL_ERROR', `The peer sent ${what} for stream ${streamId}, which never began`);
@@ -348,7 +358,7 @@ function endOf(flags: number): 'end' | 'more' {
 }
 
 function unprocessedRequest(): Http2Error {
-  return new Http2Error('REFUSED_STREAM', 'The peer went away and has not begun with it');
+  return new Http2Error('REFUSED_STREAM', 'The peer closed the connection before it processed the request');
 }
 
 function checkConnection(what: string, streamId: number): void {
@@ -363,12 +373,12 @@ function checkLength(what: string, length: number, expected: number): void {
 
 export type Address = { readonly path: string } | { readonly host: string; readonly port: number };
 
-/** The size of one socket read. */
+/** The size of the buffer for one socket read. */
 const readBytes = 64 << 10;
 
 /**
- * Connects without encryption and with prior knowledge of HTTP/2. Everything is read into one
- * buffer, because allocating one per read costs more than reading.
+ * Connects without TLS and with prior knowledge of HTTP/2. All data is read into one buffer,
+ * because allocating one for each read costs more than reading.
  */
 export function dialHttp2(address: Address, listener: ConnectionListener): ClientConnection {
   const buffer = Buffer.allocUnsafeSlow(readBytes);

@@ -3,29 +3,29 @@ import { Http2Error, type Http2Reason } from './frames.ts';
 import type { Headers } from './hpack-decoder.ts';
 import type { HeaderBlock } from './hpack-encoder.ts';
 
-/** How a stream ended, unless it was reset locally. */
+/** How a stream ended, unless it was reset by this client. */
 export type StreamEnd =
-  /** The response is complete. */
+  /** The response was received completely. */
   | { readonly is: 'complete' }
   | { readonly is: 'reset'; readonly reason: Http2Reason }
-  /** The connection ended; without an error if the peer just closed it. */
+  /** The connection has ended; without an error if the peer closed it normally. */
   | { readonly is: 'broken'; readonly error: Error | undefined };
 
-/** Receives the response in pieces. Must not throw. */
+/** Receives the response of a stream in pieces. Must not throw. */
 export interface StreamReader {
-  /** The response headers, and the trailers if there are any. */
+  /** Called with the response headers, and with the trailers if there are any. */
   headers(headers: Headers): void;
-  /** The bytes are valid only during the call: copy what is needed later. */
+  /** Called with body bytes, which are valid only during the call: copy what is needed later. */
   data(bytes: Buffer): void;
-  /** Called once, as the last call; never after `reset`. */
+  /** Called when the stream has ended. Called once, as the last call; never after `reset`. */
   ended(end: StreamEnd): void;
 }
 
-/** What a stream needs of its connection. */
+/** The functions of the connection that a stream uses. */
 export interface Http2StreamCarrier {
   /** Sends a window update. */
   grant(stream: ClientStream, bytes: number): void;
-  /** The stream is over: with a reason, a RST_STREAM is sent. */
+  /** Removes a stream that has ended; with a reason, RST_STREAM is sent. */
   release(stream: ClientStream, reason: Http2Reason | undefined): void;
 }
 
@@ -34,21 +34,21 @@ const noWindow = new SendWindow(0);
 /**
  * One request and its answer.
  *
- *   waiting ──> asked ──(head)──> answering ──(end)──> over
- *      └───────────┴─────(reset, broken)────┴───────────┘
+ *   waiting ──> sent ──(head)──> responding ──(end)──> ended
+ *      └──────────┴──────(reset, broken)────┴─────────────┘
  */
 export class ClientStream {
   readonly head: HeaderBlock;
   readonly body: Buffer;
-  /** How much of the body was sent. */
+  /** The number of body bytes that were sent. */
   sentBytes = 0;
-  /** The send window; 0 before the stream begins. */
+  /** The send window of the stream; 0 before the request is sent. */
   sendWindow = noWindow;
   readonly #reader: StreamReader;
   readonly #carrier: Http2StreamCarrier;
   readonly #receiveWindow: ReceiveWindow;
   #id = 0;
-  #state: 'waiting' | 'asked' | 'answering' | 'over' = 'waiting';
+  #state: 'waiting' | 'sent' | 'responding' | 'ended' = 'waiting';
   #isPaused = false;
 
   constructor(
@@ -64,18 +64,21 @@ export class ClientStream {
     this.#receiveWindow = new ReceiveWindow(receiveWindowBytes);
   }
 
-  /** 0 while the request waits. */
+  /** The stream number; 0 while the request waits. */
   get id(): number {
     return this.#id;
   }
 
   begin(id: number, sendWindowBytes: number): void {
     this.#id = id;
-    this.#state = 'asked';
+    this.#state = 'sent';
     this.sendWindow = new SendWindow(sendWindowBytes);
   }
 
-  /** The peer may use the granted window, which is bounded, and gets no more until `resume`. */
+  /**
+   * Pauses the peer: it may still use the granted window, which is bounded, but gets no more until
+   * `resume`.
+   */
   pause(): void {
     this.#isPaused = true;
   }
@@ -85,35 +88,35 @@ export class ClientStream {
     this.#grant();
   }
 
-  /** Ends the stream without further callbacks. Does nothing once it is over. */
+  /** Ends the stream without further callbacks. Does nothing when it has already ended. */
   reset(reason: Http2Reason): void {
-    if (this.#state === 'over') return;
-    this.#state = 'over';
+    if (this.#state === 'ended') return;
+    this.#state = 'ended';
     this.#carrier.release(this, reason);
   }
 
   receiveHeaders(headers: Headers | 'too-large', end: 'end' | 'more'): void {
-    if (this.#state === 'over') return;
+    if (this.#state === 'ended') return;
     if (headers === 'too-large') {
       this.#protocolError('ENHANCE_YOUR_CALM', 'its headers are too large');
       return;
     }
     const fault = this.#faultOf(headers, end);
     if (fault !== undefined) this.#protocolError('PROTOCOL_ERROR', fault);
-    else if (this.#state === 'answering' || !isInterim(headers)) {
-      this.#state = 'answering';
+    else if (this.#state === 'responding' || !isInterim(headers)) {
+      this.#state = 'responding';
       this.#reader.headers(headers);
       if (end === 'end') this.#complete();
     }
   }
 
   /**
-   * `frameBytes` includes padding, as the window does. Throws an Http2Error if the window is
-   * exceeded.
+   * Delivers body bytes. `frameBytes` includes the padding, as the window does. Throws an
+   * Http2Error if the window is exceeded.
    */
   receiveData(bytes: Buffer, frameBytes: number, end: 'end' | 'more'): void {
-    if (this.#state === 'over') return;
-    if (this.#state !== 'answering') {
+    if (this.#state === 'ended') return;
+    if (this.#state !== 'responding') {
       this.#protocolError('PROTOCOL_ERROR', 'data came before its head');
       return;
     }
@@ -129,7 +132,7 @@ export class ClientStream {
 
   receiveGrant(bytes: number): void {
     try {
-      if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'the peer granted nothing');
+      if (bytes === 0) throw new Http2Error('PROTOCOL_ERROR', 'the peer sent a window update of zero bytes');
       this.sendWindow.grow(bytes);
     } catch (error) {
       if (!(error instanceof Http2Error)) throw error;
@@ -137,14 +140,14 @@ export class ClientStream {
     }
   }
 
-  /** The connection is closed, or cannot carry this stream. */
+  /** Fails the stream because its connection is closed or cannot process it. */
   fail(error: Error | undefined): void {
     this.#finish({ is: 'broken', error }, undefined);
   }
 
-  /** Why headers are not allowed now. */
+  /** Why headers are not allowed in the current state; undefined if they are. */
   #faultOf(headers: Headers, end: 'end' | 'more'): string | undefined {
-    if (this.#state === 'answering') {
+    if (this.#state === 'responding') {
       return end === 'more' ? 'headers came in the middle of the answer' : undefined;
     }
     if (!/^[1-9]\d\d$/.test(headers.get(':status') ?? '')) return 'it has no HTTP status';
@@ -152,32 +155,32 @@ export class ClientStream {
   }
 
   #complete(): void {
-    // The peer responded without reading the complete request: a reset makes it expect no more
-    // data.
+    // The peer responded before it read the complete request: a reset informs it that no more data
+    // follows.
     const isSent = this.sentBytes === this.body.length;
     this.#finish({ is: 'complete' }, isSent ? undefined : 'CANCEL');
   }
 
   #protocolError(reason: Http2Reason, why: string): void {
-    const error = new Http2Error(reason, `Cannot take the answer: ${why}`);
+    const error = new Http2Error(reason, `Cannot accept the response: ${why}`);
     this.#finish({ is: 'broken', error }, reason);
   }
 
   #finish(end: StreamEnd, resetReason: Http2Reason | undefined): void {
-    if (this.#state === 'over') return;
-    this.#state = 'over';
+    if (this.#state === 'ended') return;
+    this.#state = 'ended';
     this.#carrier.release(this, resetReason);
     this.#reader.ended(end);
   }
 
   #grant(): void {
-    if (this.#isPaused || this.#state !== 'answering') return;
+    if (this.#isPaused || this.#state !== 'responding') return;
     const bytes = this.#receiveWindow.grant();
     if (bytes > 0) this.#carrier.grant(this, bytes);
   }
 }
 
-/** Interim headers, which the response follows. */
+/** Interim headers (1xx), which the response follows. */
 function isInterim(headers: Headers): boolean {
   return headers.get(':status')?.startsWith('1') ?? false;
 }

@@ -5,8 +5,8 @@ import { dataFrame, Http2Desk, headersFrame, ok } from '../../../test/fakes/http
 import { ReceiveWindow } from './flow-control.ts';
 import { frameFlag, frameType, settingId, windowUpdateFrame } from './frames.ts';
 
-describe('sending', () => {
-  test('a request larger than the windows waits for each of them', async () => {
+describe('HTTP/2 sending', () => {
+  test('a request larger than the windows waits for window updates of stream and connection', async () => {
     const desk = new Http2Desk();
     desk.settings({ [settingId.initialWindowSize]: 10 });
     const { stream } = desk.ask(Buffer.alloc(100_000, 'z'));
@@ -19,7 +19,7 @@ describe('sending', () => {
     assert.deepEqual(await sizes(), [16_384, 16_384, 16_384, 16_378]);
     desk.says(windowUpdateFrame(0, 1_000_000));
     assert.deepEqual(await sizes(), [16_384, 16_384, 702]);
-    // A reduced window has to be granted again before more is sent.
+    // A reduced window must be granted again before more is sent.
     desk.settings({ [settingId.initialWindowSize]: 0 });
     desk.says(windowUpdateFrame(1, 10));
     assert.deepEqual(await sizes(), []);
@@ -32,7 +32,7 @@ describe('sending', () => {
     assert.equal(stream.sentBytes, 100_000);
   });
 
-  test('a waiting stream does not block others', async () => {
+  test('a stream that waits for its window does not block others', async () => {
     const desk = new Http2Desk();
     desk.settings({ [settingId.initialWindowSize]: 10 });
     desk.ask(Buffer.alloc(20));
@@ -47,7 +47,7 @@ describe('sending', () => {
     );
   });
 
-  test('never sends more than was granted, and finally everything in order', async () => {
+  test('never sends more than the peer granted, and finally sends all data in order', async () => {
     const step = fc.oneof(
       fc.record({ is: fc.constant('ask' as const), bytes: fc.integer({ min: 1, max: 60_000 }) }),
       fc.record({
@@ -124,7 +124,7 @@ describe('sending', () => {
   });
 });
 
-describe('receiving', () => {
+describe('HTTP/2 receiving', () => {
   const chunk = 'x'.repeat(16_384);
   const grants = async (desk: Http2Desk, streamId: number) =>
     (await desk.sent())
@@ -139,7 +139,7 @@ describe('receiving', () => {
     return Object.assign(desk, { asked: requested });
   }
 
-  test('a fast reader receives without pauses', async () => {
+  test('a fast reader receives data without pauses', async () => {
     const desk = answering();
     await desk.sent();
     let granted = 0;
@@ -151,7 +151,7 @@ describe('receiving', () => {
     assert.equal(desk.asked.answer.body.length, 100 * 16_384);
   });
 
-  test('a slow reader stops the sender of its stream only', async () => {
+  test('a slow reader pauses only the sender of its stream', async () => {
     const desk = answering();
     await desk.sent();
     desk.asked.stream.pause();
@@ -165,15 +165,15 @@ describe('receiving', () => {
     assert.equal(await grants(desk, 1), 65_536);
   });
 
-  test('exceeding the window closes the connection', async () => {
+  test('closes the connection when the peer exceeds the window', async () => {
     const desk = answering();
     desk.asked.stream.pause();
     for (let index = 0; index < 5; index++) desk.says(dataFrame(1, chunk, 'more'));
-    assert.match(String(desk.errors[0]), /16384 bytes more than it may/);
+    assert.match(String(desk.errors[0]), /16384 bytes more than its window allows/);
     assert.equal(await desk.lastReason('goAway'), 'FLOW_CONTROL_ERROR');
   });
 
-  test('data for a closed stream is granted again to the connection', async () => {
+  test('grants the connection window again for data of a closed stream', async () => {
     const desk = answering();
     desk.asked.stream.reset('CANCEL');
     await desk.sent();
@@ -186,13 +186,13 @@ describe('receiving', () => {
     assert.equal(granted, 40 * 16_384);
   });
 
-  test('window updates have half the size of the window', async () => {
+  test('sends a window update for each half of the window', async () => {
     const window = new ReceiveWindow(100);
     window.receive(49);
     assert.equal(window.grant(), 0);
     window.receive(1);
     assert.equal(window.grant(), 50);
     window.receive(100);
-    assert.throws(() => window.receive(1), /1 bytes more than it may/);
+    assert.throws(() => window.receive(1), /1 bytes more than its window allows/);
   });
 });

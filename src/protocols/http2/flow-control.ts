@@ -1,6 +1,9 @@
 import { Http2Error, maxWindowBytes } from './frames.ts';
 
-/** How much may still be sent. May be negative: the peer can reduce windows that are in use. */
+/**
+ * The number of bytes that may still be sent. It may be negative, because the peer can reduce
+ * windows that are in use.
+ */
 export class SendWindow {
   #left: number;
 
@@ -16,7 +19,7 @@ export class SendWindow {
     this.#left -= bytes;
   }
 
-  /** Throws an Http2Error above the largest window. */
+  /** Increases the window. Throws an Http2Error above the maximum window size. */
   grow(bytes: number): void {
     this.#left += bytes;
     if (this.#left > maxWindowBytes) {
@@ -26,8 +29,9 @@ export class SendWindow {
 }
 
 /**
- * How much the peer may still send. Received bytes are granted again in portions of half the
- * window, so that a sender never waits for a fast reader, and small responses need no update.
+ * The number of bytes that the peer may still send. Received bytes are granted again in portions of
+ * half the window, so that a sender never waits for a fast reader, and small responses need no
+ * window update.
  */
 export class ReceiveWindow {
   readonly #size: number;
@@ -37,18 +41,18 @@ export class ReceiveWindow {
     this.#size = size;
   }
 
-  /** Throws an Http2Error if the window is exceeded. */
+  /** Counts received bytes. Throws an Http2Error if the window is exceeded. */
   receive(bytes: number): void {
     this.#received += bytes;
     if (this.#received > this.#size) {
       throw new Http2Error(
         'FLOW_CONTROL_ERROR',
-        `The peer sent ${this.#received - this.#size} bytes more than it may`,
+        `The peer sent ${this.#received - this.#size} bytes more than its window allows`,
       );
     }
   }
 
-  /** The size of the window update; 0 if none is due. */
+  /** The size of the window update that is due; 0 if none is due. */
   grant(): number {
     if (this.#received < this.#size / 2) return 0;
     const granted = this.#received;

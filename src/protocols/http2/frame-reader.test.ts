@@ -11,7 +11,7 @@ function reader(): { readonly frames: Read[]; readonly push: (bytes: Uint8Array)
   const one = new Http2FrameReader((type, flags, streamId, bytes, start, end) =>
     frames.push([type, flags, streamId, bytes.toString('hex', start, end)]),
   );
-  // Like the socket: the same memory for each chunk.
+  // Passes each chunk in the same memory, as the socket does.
   const shared = Buffer.alloc(1 << 20);
   const push = (bytes: Uint8Array) => {
     shared.set(bytes);
@@ -21,7 +21,7 @@ function reader(): { readonly frames: Read[]; readonly push: (bytes: Uint8Array)
   return { frames, push };
 }
 
-test('frames are the same however the bytes are cut', () => {
+test('reads the same frames however the bytes are divided into chunks', () => {
   const frame = fc.record({
     type: fc.nat(255),
     flags: fc.nat(255),
@@ -61,7 +61,7 @@ test('frames are the same however the bytes are cut', () => {
   );
 });
 
-test('byte by byte', () => {
+test('reads frames that arrive byte by byte', () => {
   const { frames, push } = reader();
   const wire = Buffer.concat([settingsFrame([[1, 0]]), frameOf(0, 1, 5, Buffer.from('abc'))]);
   for (const byte of wire) push(Buffer.from([byte]));
@@ -71,7 +71,7 @@ test('byte by byte', () => {
   ]);
 });
 
-test('rejects a frame that is too large by its header alone', () => {
+test('rejects a too large frame when its header arrives', () => {
   const { push } = reader();
   push(settingsFrame([]));
   assert.throws(
@@ -84,15 +84,12 @@ test('rejects a frame that is too large by its header alone', () => {
 test('names the protocol of a peer that does not use HTTP/2', () => {
   assert.throws(
     () => reader().push(Buffer.from('HTTP/1.1 400 Bad Request\r\n')),
-    /does not speak HTTP\/2: it begins with "HTTP\/1.1 "/,
+    /does not use HTTP\/2: its first bytes are "HTTP\/1.1 "/,
   );
-  assert.throws(
-    () => reader().push(frameOf(frameType.ping, 0, 0, Buffer.alloc(8))),
-    /does not speak HTTP\/2/,
-  );
+  assert.throws(() => reader().push(frameOf(frameType.ping, 0, 0, Buffer.alloc(8))), /does not use HTTP\/2/);
 });
 
-test('any bytes are frames or a protocol error', () => {
+test('reads any bytes as frames or reports a protocol error', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 100 }), { maxLength: 20 }),

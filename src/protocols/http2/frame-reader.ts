@@ -23,8 +23,8 @@ export class Http2FrameReader {
   }
 
   /**
-   * Throws an Http2Error for an invalid frame, and whatever the handler throws; nothing can be read
-   * after that.
+   * Reads a chunk. Throws an Http2Error for an invalid frame, and errors of the handler; no further
+   * bytes can be read after that.
    */
   push(chunk: Buffer): void {
     let at = this.#completePartial(chunk);
@@ -37,7 +37,7 @@ export class Http2FrameReader {
     if (at < chunk.length) this.#bufferPartial(chunk, at, chunk.length);
   }
 
-  /** Completes the buffered frame; returns how many bytes of the chunk that took. */
+  /** Completes the buffered frame; returns the number of bytes of the chunk that were used. */
   #completePartial(chunk: Buffer): number {
     if (this.#partialBytes === 0) return 0;
     let at = 0;
@@ -62,17 +62,17 @@ export class Http2FrameReader {
     this.#partialBytes += chunk.copy(this.#partial, this.#partialBytes, start, end);
   }
 
-  /** The length of the frame, checked before anything is buffered. */
+  /** The length of the frame, which is checked before it is buffered. */
   #frameBytes(bytes: Buffer, at: number): number {
     const length = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
     if (this.#isFirst && bytes[at + 3] !== frameType.settings) {
       const text = JSON.stringify(bytes.toString('latin1', at, at + frameHeadBytes));
-      throw new Http2Error('PROTOCOL_ERROR', `The peer does not speak HTTP/2: it begins with ${text}`);
+      throw new Http2Error('PROTOCOL_ERROR', `The peer does not use HTTP/2: its first bytes are ${text}`);
     }
     if (length > defaultFrameBytes) {
       throw new Http2Error(
         'FRAME_SIZE_ERROR',
-        `The peer sent a frame of ${length} bytes: it may have ${defaultFrameBytes}`,
+        `The peer sent a frame of ${length} bytes, more than ${defaultFrameBytes}`,
       );
     }
     return frameHeadBytes + length;

@@ -1,7 +1,7 @@
 export const frameHeadBytes = 9;
 export const defaultWindowBytes = 65_535;
 export const maxWindowBytes = 0x7fff_ffff;
-/** The largest payload without a changed setting; we allow no more. */
+/** The default maximum of a frame's payload; this client sends no setting that allows more. */
 export const defaultFrameBytes = 16_384;
 export const maxFrameBytes = 0xff_ffff;
 
@@ -23,7 +23,7 @@ export const frameFlag = { ack: 1, endStream: 1, endHeaders: 4, padded: 8, prior
 /** The connection preface of a client. */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
-/** Returns the offset of the payload. */
+/** Writes the header of a frame; returns the offset of its payload. */
 export function writeFrameHead(
   into: Buffer,
   at: number,
@@ -75,7 +75,7 @@ export function rstStreamFrame(streamId: number, reason: Http2Reason): Buffer {
   return numbersFrame(frameType.reset, streamId, numberOfReason(reason));
 }
 
-/** The last processed stream is always 0: servers open none. */
+/** The frame names 0 as the last processed stream, because servers open no streams. */
 export function goAwayFrame(reason: Http2Reason): Buffer {
   return numbersFrame(frameType.goAway, 0, 0, numberOfReason(reason));
 }
@@ -108,7 +108,7 @@ const http2Reasons = [
 
 export type Http2Reason = (typeof http2Reasons)[number];
 
-/** A protocol violation of the peer, or an exceeded limit. */
+/** A protocol violation of the peer, or a limit that it exceeded. */
 export class Http2Error extends Error {
   readonly reason: Http2Reason;
 
@@ -119,7 +119,9 @@ export class Http2Error extends Error {
   }
 }
 
-/** An unknown code counts as INTERNAL_ERROR, as the protocol requires. */
+/**
+ * The name of an error code; an unknown code counts as INTERNAL_ERROR, as the protocol requires.
+ */
 export function reasonOf(number: number): Http2Reason {
   return http2Reasons[number] ?? 'INTERNAL_ERROR';
 }
@@ -137,7 +139,10 @@ export const settingId = {
   maxHeaderListSize: 6,
 } as const;
 
-/** The peer's settings that matter: our frames never exceed the default size. */
+/**
+ * The peer's settings that are used. Its maximum frame size is not: the frames that are sent never
+ * exceed the default size.
+ */
 export interface PeerSettings {
   readonly maxConcurrentStreams: number;
   readonly initialWindowSize: number;
@@ -150,7 +155,10 @@ export const defaultPeerSettings: PeerSettings = {
   maxHeaderListSize: Number.POSITIVE_INFINITY,
 };
 
-/** The settings after this SETTINGS payload; unknown ones are ignored. Throws an Http2Error. */
+/**
+ * Applies the payload of a SETTINGS frame; unknown settings are ignored. Throws an Http2Error for
+ * invalid ones.
+ */
 export function readSettings(before: PeerSettings, bytes: Buffer, start: number, end: number): PeerSettings {
   if ((end - start) % 6 !== 0) {
     throw new Http2Error('FRAME_SIZE_ERROR', `The peer sent settings of ${end - start} bytes`);
@@ -187,5 +195,5 @@ function invalidSetting(
   name: string,
   value: number,
 ): Http2Error {
-  return new Http2Error(reason, `The peer set ${name} to ${value}, which it must not`);
+  return new Http2Error(reason, `The peer set ${name} to the invalid value ${value}`);
 }

@@ -6,10 +6,16 @@ export interface AssembledBlock {
   readonly end: 'end' | 'more';
 }
 
-/** No real header block needs so many frames; a flood of empty ones would never end. */
+/**
+ * The maximum number of frames of a header block, more than any real one needs; an endless sequence
+ * of empty ones is rejected.
+ */
 const maxFrames = 256;
 
-/** Joins the frames of a header block, between which no other frame is allowed, up to the limit. */
+/**
+ * Joins the frames of a header block, between which no other frame is allowed, up to the size
+ * limit.
+ */
 export class HeaderAssembly {
   readonly #maxBytes: number;
   #parts: Buffer[] = [];
@@ -20,22 +26,24 @@ export class HeaderAssembly {
     this.#maxBytes = maxBytes;
   }
 
-  /** Throws an Http2Error for a frame that is not allowed now. */
+  /**
+   * Checks that a frame is allowed between those of a header block. Throws an Http2Error otherwise.
+   */
   check(type: number, streamId: number): void {
     const open = this.#open;
     if (open === undefined) {
       if (type !== frameType.continuation) return;
-      throw new Http2Error('PROTOCOL_ERROR', `The peer continued headers that had not begun`);
+      throw new Http2Error('PROTOCOL_ERROR', `The peer sent CONTINUATION without HEADERS`);
     }
     if (type !== frameType.continuation || streamId !== open.streamId) {
       throw new Http2Error(
         'PROTOCOL_ERROR',
-        `The peer sent something else in the middle of the headers of stream ${open.streamId}`,
+        `The peer sent another frame between the header frames of stream ${open.streamId}`,
       );
     }
   }
 
-  /** The payload of a HEADERS frame; returns the block if it is complete. */
+  /** Adds the payload of a HEADERS frame; returns the header block if it is complete. */
   begin(
     flags: number,
     streamId: number,
@@ -49,7 +57,7 @@ export class HeaderAssembly {
     return this.#add(flags, bytes.subarray(from, to));
   }
 
-  /** The payload of a CONTINUATION frame that was checked. */
+  /** Adds the payload of a CONTINUATION frame that was already checked. */
   proceed(flags: number, bytes: Buffer, start: number, end: number): AssembledBlock | undefined {
     return this.#add(flags, bytes.subarray(start, end));
   }
@@ -64,7 +72,7 @@ export class HeaderAssembly {
       );
     }
     if (!isLast) {
-      // The frame's bytes are valid only until the next read.
+      // The bytes are copied, because they are valid only until the next read.
       this.#parts.push(Buffer.from(part));
       return undefined;
     }
@@ -77,7 +85,10 @@ export class HeaderAssembly {
   }
 }
 
-/** The offsets of a payload without padding and without so many bytes of other fields. */
+/**
+ * The offsets of a payload without its padding and without the given number of bytes of other
+ * fields.
+ */
 export function unpadded(
   flags: number,
   bytes: Buffer,
@@ -89,7 +100,7 @@ export function unpadded(
   const from = start + (isPadded ? 1 : 0) + skipped;
   const to = end - (isPadded ? (bytes[start] ?? 0) : 0);
   if (from > end || to < from) {
-    throw new Http2Error('PROTOCOL_ERROR', 'The peer sent a frame with more padding than it has room for');
+    throw new Http2Error('PROTOCOL_ERROR', 'The peer sent a frame whose padding is longer than its payload');
   }
   return [from, to];
 }

@@ -2,15 +2,20 @@ import { Http2Error } from './frames.ts';
 import { DynamicTable, fieldBytes, type HeaderField, staticTable } from './hpack-tables.ts';
 import { decodeHuffman } from './huffman.ts';
 
-/** Names are in lower case; the values of a repeated name are joined with commas. */
+/**
+ * Decoded headers. Names are in lower case; the values of a repeated name are joined with commas.
+ */
 export type Headers = ReadonlyMap<string, string>;
 
-/** The default table size, which a sender may use until it has received our settings. */
+/**
+ * The default size of the dynamic table, which the peer may use until it has received the settings
+ * of this client.
+ */
 const tableBytes = 4_096;
 
 /**
- * Decodes header blocks, each of which may refer to those before it: every block of a connection
- * has to be decoded, needed or not.
+ * Decodes HPACK header blocks, each of which may refer to entries of previous ones: every block of
+ * a connection must be decoded, even if its headers are not needed.
  */
 export class HpackDecoder {
   readonly #table = new DynamicTable(tableBytes);
@@ -18,14 +23,17 @@ export class HpackDecoder {
   readonly #maxListBytes: number;
   #block: Buffer = Buffer.alloc(0);
   #at = 0;
-  /** Whether the block uses or changes the dynamic table. */
+  /** Whether the current block uses or changes the dynamic table. */
   #usesTable = false;
 
   constructor(maxListBytes: number) {
     this.#maxListBytes = maxListBytes;
   }
 
-  /** Throws an Http2Error for an invalid header block, after which no other can be decoded. */
+  /**
+   * Decodes a header block. Throws an Http2Error for an invalid one, after which no other can be
+   * decoded.
+   */
   decode(block: Buffer): Headers | 'too-large' {
     const known = this.#cache.find(block);
     if (known !== undefined) return known;
@@ -51,7 +59,8 @@ export class HpackDecoder {
       mayResize = false;
       const [name, value] = this.#field(first);
       listBytes += fieldBytes(name, value);
-      // Decode on: the next block may refer to what follows.
+      // Decoding continues above the size limit, because the next block may refer to entries of
+      // this one.
       if (listBytes > this.#maxListBytes) continue;
       const before = headers.get(name);
       headers.set(name, before === undefined ? value : `${before}, ${value}`);
@@ -101,8 +110,7 @@ export class HpackDecoder {
   }
 
   /**
-   * An integer with a prefix in the low bits of a byte, continued in further bytes if it does not
-   * fit.
+   * Reads an integer from the low bits of a byte, continued in further bytes if it does not fit.
    */
   #integer(prefixBits: number): number {
     const most = 2 ** prefixBits - 1;
@@ -131,8 +139,8 @@ const maxBlocks = 8;
 const maxBlockBytes = 256;
 
 /**
- * The last decoded header blocks. Nearly all responses have identical headers and trailers. Only
- * for blocks that do not use the dynamic table.
+ * The header blocks that were decoded last. Nearly all responses have identical headers and
+ * trailers. Only blocks that do not use the dynamic table are stored.
  */
 class BlockCache {
   readonly #entries: { readonly block: Buffer; readonly headers: Headers }[] = [];
@@ -143,7 +151,7 @@ class BlockCache {
     return undefined;
   }
 
-  /** Replaces the oldest entry. */
+  /** Stores a block in place of the oldest one. */
   keep(block: Buffer, headers: Headers): void {
     if (block.length > maxBlockBytes) return;
     this.#entries[this.#next] = { block: Buffer.from(block), headers };
@@ -151,7 +159,7 @@ class BlockCache {
   }
 }
 
-/** Blocks are a few bytes long: a call into native code would cost more. */
+/** Compares bytes in JavaScript: blocks are so short that a native call would cost more. */
 function isSame(one: Buffer, other: Buffer): boolean {
   if (one.length !== other.length) return false;
   for (let at = 0; at < one.length; at++) if (one[at] !== other[at]) return false;

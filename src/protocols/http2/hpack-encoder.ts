@@ -2,19 +2,22 @@ import { Http2Error } from './frames.ts';
 import { fieldBytes, type HeaderField, staticTable } from './hpack-tables.ts';
 
 /**
- * A header block, or part of one, without references to earlier blocks: it can be encoded once and
+ * An encoded header block, or part of one, without references to earlier blocks, so that it can be
  * sent repeatedly.
  */
 export interface HeaderBlock {
   readonly bytes: Buffer;
-  /** The size of the headers as the peer's limit counts it. */
+  /** The size of the headers as SETTINGS_MAX_HEADER_LIST_SIZE counts it. */
   readonly listBytes: number;
 }
 
-/** A table size update to zero, sent before the first block and when the peer resizes its table. */
+/**
+ * A dynamic table size update to zero, sent before the first block and when the peer resizes its
+ * table.
+ */
 export const zeroTableSizeUpdate = Buffer.from([0x20]);
 
-/** Throws an Http2Error for a name or a value that cannot be sent. */
+/** Encodes headers. Throws an Http2Error for a name or a value that cannot be sent. */
 export function encodeHeaders(fields: Iterable<HeaderField>): HeaderBlock {
   const parts: Buffer[] = [];
   let listBytes = 0;
@@ -31,8 +34,8 @@ export function joinBlocks(one: HeaderBlock, other: HeaderBlock): HeaderBlock {
 }
 
 /**
- * Indexed if it is in the static table, else a literal without indexing, with an indexed name if
- * possible.
+ * Encodes a header by its index in the static table, otherwise as a literal without indexing, with
+ * an indexed name if possible.
  */
 function encodeField(name: string, value: string): Buffer {
   const exact = staticTable.findIndex((field) => field[0] === name && field[1] === value);
@@ -62,7 +65,7 @@ function check(name: string, value: string): void {
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
     throw new Http2Error(
       'PROTOCOL_ERROR',
-      `Cannot send the header ${name} as it holds a character that is not allowed there`,
+      `Cannot send the header ${name} as it contains a character that is not allowed there`,
     );
   }
 }

@@ -5,9 +5,12 @@ export function fieldBytes(name: string, value: string): number {
   return name.length + value.length + 32;
 }
 
-/** The dynamic table: recent headers that header blocks refer to; the oldest are evicted. */
+/**
+ * The dynamic table of HPACK: recent headers to which header blocks refer; the oldest entries are
+ * evicted.
+ */
 export class DynamicTable {
-  /** Oldest first, so that adding moves nothing. */
+  /** The entries, oldest first, so that adding one moves no others. */
   readonly #fields: HeaderField[] = [];
   #bytes = 0;
   #maxBytes: number;
@@ -20,12 +23,15 @@ export class DynamicTable {
     return this.#fields.length;
   }
 
-  /** By age, 0 for the newest; undefined past the oldest. */
+  /** The entry by age, 0 for the newest; undefined if the table has fewer entries. */
   at(age: number): HeaderField | undefined {
     return this.#fields[this.#fields.length - 1 - age];
   }
 
-  /** A header larger than the table empties it and is not added, which is not an error. */
+  /**
+   * Adds a header. One that is larger than the table empties it and is not added, which is not an
+   * error.
+   */
   add(field: HeaderField): void {
     this.#fields.push(field);
     this.#bytes += fieldBytes(...field);
@@ -48,7 +54,7 @@ export class DynamicTable {
   }
 }
 
-/** The static table, indexed from 1; the dynamic table follows it. */
+/** The static table of HPACK, indexed from 1; the indexes of the dynamic table follow. */
 export const staticTable: readonly (readonly [name: string, value: string])[] = [
   [':authority', ''],
   [':method', 'GET'],

@@ -47,10 +47,10 @@ const responses: readonly (readonly HeaderField[])[] = [
     ['set-cookie', 'foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1'],
   ],
 ];
-/** These examples have a table of 256 bytes. */
+/** These examples of RFC 7541 have a dynamic table of 256 bytes. */
 const resized = '3fe101';
 
-/** Appendix C of RFC 7541: the blocks of one connection each, and their headers. */
+/** Appendix C of RFC 7541: the header blocks of one connection each, and their headers. */
 const examples: Readonly<Record<string, readonly [readonly string[], readonly (readonly HeaderField[])[]]>> =
   {
     'C.2.1': [
@@ -99,7 +99,7 @@ const examples: Readonly<Record<string, readonly [readonly string[], readonly (r
     ],
   };
 
-describe('decodes the examples of the RFC', () => {
+describe('decodes the examples of RFC 7541', () => {
   for (const [name, [blocks, expected]] of Object.entries(examples)) {
     test(name, () => {
       const one = decoder();
@@ -109,8 +109,8 @@ describe('decodes the examples of the RFC', () => {
   }
 });
 
-describe('decoding', () => {
-  test('the same bytes differ in meaning when they refer to the table', () => {
+describe('HPACK decoding', () => {
+  test('decodes equal bytes differently when they refer to the dynamic table', () => {
     const one = decoder();
     const add = (value: string) => one.decode(Buffer.concat([bytesOf('4001 61 01'), Buffer.from(value)]));
     add('1');
@@ -118,29 +118,29 @@ describe('decoding', () => {
     add('2');
     assert.deepEqual(fields(one.decode(bytesOf('be'))), [['a', '2']]);
     assert.deepEqual(fields(one.decode(bytesOf('bf'))), [['a', '1']]);
-    // Each adds to the table, with identical bytes.
+    // Each of these blocks adds an entry to the table, with identical bytes.
     add('1');
     assert.deepEqual(fields(one.decode(bytesOf('bebf'))), [['a', '1, 2']]);
   });
 
-  test('a table of no bytes keeps nothing', () => {
+  test('stores no entry in a dynamic table of zero bytes', () => {
     const one = decoder();
     assert.deepEqual(fields(one.decode(bytesOf('20 4001 61 0131'))), [['a', '1']]);
     assert.throws(() => one.decode(bytesOf('be')), isMalformed);
   });
 
-  test('the values of a repeated header are joined', () => {
+  test('joins the values of a repeated header', () => {
     assert.deepEqual(fields(decoder().decode(bytesOf('0001 61 0131 0001 61 0132'))), [['a', '1, 2']]);
   });
 
-  test('too many headers are an error, and the table stays correct', () => {
+  test('reports too many headers, and keeps the dynamic table correct', () => {
     const one = new HpackDecoder(100);
     assert.equal(
       one.decode(Buffer.concat([bytesOf('0001 61 7f01'), Buffer.alloc(128, 'x'), bytesOf('4001 62 0133')])),
       'too-large',
     );
     assert.deepEqual(fields(one.decode(bytesOf('be'))), [['b', '3']]);
-    // One byte each with a large meaning: the decoded size counts.
+    // Each byte refers to a large entry: the size of the decoded headers counts.
     assert.equal(one.decode(Buffer.alloc(4, 0xbe)), 'too-large');
   });
 
@@ -156,12 +156,12 @@ describe('decoding', () => {
     ['a string without a length', '00'],
     ['a Huffman code with a wrong end', '0001 61 8100'],
   ] as const) {
-    test(`${what} is an error of compression`, () => {
+    test(`rejects ${what} as a compression error`, () => {
       assert.throws(() => decoder().decode(bytesOf(hex)), isMalformed);
     });
   }
 
-  test('random and mutated blocks are decoded or rejected', () => {
+  test('decodes or rejects random and mutated header blocks', () => {
     const real = Object.values(examples).flatMap(([blocks]) =>
       blocks.map((block) => bytesOf(block.replace(/\s/g, ''))),
     );
@@ -190,8 +190,8 @@ describe('decoding', () => {
   });
 });
 
-describe('encoding', () => {
-  test('static headers are indexed, others are text', () => {
+describe('HPACK encoding', () => {
+  test('encodes headers of the static table by index, and others as text', () => {
     const { bytes, listBytes } = encodeHeaders([
       [':method', 'POST'],
       [':path', '/a'],
@@ -201,7 +201,7 @@ describe('encoding', () => {
     assert.equal(listBytes, 11 + 32 + 7 + 32 + 10 + 32);
   });
 
-  test('encoded headers decode to themselves, whatever was decoded before', () => {
+  test('encoded headers decode to the same headers, whatever was decoded before', () => {
     const name = fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/);
     const value = fc.oneof(fc.stringMatching(/^[ -~]{0,40}$/), fc.constant('x'.repeat(5_000)));
     const list = fc.uniqueArray(fc.tuple(name, value), { selector: ([one]) => one, maxLength: 8 });
@@ -217,7 +217,7 @@ describe('encoding', () => {
     );
   });
 
-  test('rejects a header that cannot be sent, with its name', () => {
+  test('rejects a header that cannot be sent, and names it', () => {
     for (const [name, value] of [
       ['Upper', 'x'],
       ['', 'x'],

@@ -9,7 +9,7 @@ const decode = (hex: string) => {
   return decodeHuffman(bytes, 0, bytes.length);
 };
 
-test('decodes the examples of the RFC', () => {
+test('decodes the Huffman examples of RFC 7541', () => {
   const examples = {
     'f1e3 c2e5 f23a 6ba0 ab90 f4ff': 'www.example.com',
     'a8eb 1064 9cbf': 'no-cache',
@@ -27,10 +27,11 @@ test('decodes the examples of the RFC', () => {
   for (const [hex, text] of Object.entries(examples)) assert.equal(decode(hex), text);
 });
 
-test('codes of every length', () => {
+test('decodes Huffman codes of every length', () => {
   assert.equal(decode(''), '');
   assert.equal(decode('07'), '0');
-  // 13 bits for NUL, 23 for SOH, 19 for the backslash, 20 for 0x80, 30 for a line feed; filled up with ones.
+  // 13 bits for NUL, 23 for SOH, 19 for the backslash, 20 for 0x80, 30 for a line feed; then ones
+  // as padding.
   for (const [bits, text] of [
     ['1111111111000', '\0'],
     ['11111111111111111011000', '\x01'],
@@ -51,7 +52,7 @@ function hexOf(bits: string): string {
     .join('');
 }
 
-test('the padding must be shorter than a byte, and all ones', () => {
+test('accepts only Huffman padding that is shorter than a byte and all ones', () => {
   for (const hex of ['ff', 'ffff', '07ff', '00', '06', 'ffff ffff', 'f1e3 c2']) {
     assert.throws(
       () => decode(hex),
@@ -61,7 +62,7 @@ test('the padding must be shorter than a byte, and all ones', () => {
   }
 });
 
-test('any bytes are text or a compression error', () => {
+test('decodes any bytes to text or reports a compression error', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
       try {

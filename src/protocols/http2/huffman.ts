@@ -1,10 +1,10 @@
 /**
  * The Huffman code of HPACK. It is canonical: the codes of one length are consecutive numbers in
- * the order of their symbols, and shorter codes come first, so the lengths define it.
+ * the order of their symbols, and shorter codes come first, so the code lengths define it.
  */
 import { Http2Error } from './frames.ts';
 
-/** The code length of each byte, and finally of the end-of-string symbol. */
+/** The code length of each byte value, and at the end that of the end-of-string symbol. */
 // biome-ignore format: sixteen to a line, as one looks them up
 const codeLengths = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -29,8 +29,8 @@ const codeLengths = [
 const endSymbol = 256;
 
 /**
- * The code as a tree in one array: two numbers per node, for 0 and 1. A positive number is the next
- * node, a negative one a symbol, as -1 - symbol.
+ * The code as a binary tree in one array: two numbers for each node, for bit 0 and bit 1. A
+ * positive number is the index of the next node, a negative one a symbol, as -1 - symbol.
  */
 const tree = buildTree();
 
@@ -59,13 +59,19 @@ function lengthOf(symbol: number): number {
   return codeLengths[symbol] ?? 0;
 }
 
-/** The text encoded from `start` to `end`, each byte of it a character. Throws an Http2Error. */
+/**
+ * Decodes the Huffman code from `start` to `end`; each decoded byte becomes a character. Throws an
+ * Http2Error for an invalid code.
+ */
 export function decodeHuffman(bytes: Uint8Array, start: number, end: number): string {
-  // The shortest code has five bits.
+  // The text has at most this length, because the shortest code has five bits.
   const text = Buffer.allocUnsafe(Math.ceil(((end - start) * 8) / 5));
   let length = 0;
   let node = 0;
-  /** Bits since the last symbol, and whether all of them were 1: only such padding is allowed. */
+  /**
+   * The number of bits since the last symbol, and whether all of them were 1: only such padding is
+   * allowed.
+   */
   let open = 0;
   let padding = true;
   for (let at = start; at < end; at++) {
@@ -91,5 +97,5 @@ export function decodeHuffman(bytes: Uint8Array, start: number, end: number): st
 }
 
 function malformed(why: string): Http2Error {
-  return new Http2Error('COMPRESSION_ERROR', `Cannot read a header as its Huffman code is wrong: ${why}`);
+  return new Http2Error('COMPRESSION_ERROR', `Cannot read a header as its Huffman code is invalid: ${why}`);
 }

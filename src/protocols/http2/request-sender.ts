@@ -11,14 +11,17 @@ import {
 } from './frames.ts';
 import { zeroTableSizeUpdate } from './hpack-encoder.ts';
 
-/** With so many bytes waiting in the socket nothing more is written. */
+/** The limit of bytes that wait in the socket: above it no more are written. */
 const maxSocketBacklogBytes = 1 << 20;
 
-/** Sends requests as fast as the windows of streams and connection, and the socket, allow. */
+/**
+ * Sends requests as fast as the flow control windows of streams and connection, and the socket,
+ * allow.
+ */
 export class RequestSender {
   readonly #outbox: WriteBuffer;
   readonly #window = new SendWindow(defaultWindowBytes);
-  /** Streams with unsent bodies, the oldest first. */
+  /** Streams whose request body was not sent completely, the oldest first. */
   readonly #unsent = new Set<ClientStream>();
   #sizeUpdateDue = true;
 
@@ -26,12 +29,12 @@ export class RequestSender {
     this.#outbox = outbox;
   }
 
-  /** Whether the peer does not read: further requests would only be buffered. */
+  /** Whether the peer reads too slowly: further requests would only be buffered. */
   get isSocketFull(): boolean {
     return this.#outbox.waitingBytes > maxSocketBacklogBytes;
   }
 
-  /** The stream has its number and its window. */
+  /** Starts to send the request of a stream that has its number and its window. */
   begin(stream: ClientStream): void {
     if (!this.#sendSmall(stream)) {
       this.#sendHead(stream);
@@ -40,23 +43,25 @@ export class RequestSender {
     }
   }
 
-  /** The stream needs nothing sent any more. */
+  /** Sends no more data of a stream that has ended. */
   forget(stream: ClientStream): void {
     this.#unsent.delete(stream);
   }
 
-  /** A change of the peer's table size has to be acknowledged by a size update. */
+  /**
+   * Records that the peer changed its table size: the next header block starts with a size update.
+   */
   tableChanged(): void {
     this.#sizeUpdateDue = true;
   }
 
-  /** Throws an Http2Error above the largest window. */
+  /** Increases the window of the connection. Throws an Http2Error above the maximum window size. */
   receiveGrant(bytes: number): void {
     this.#window.grow(bytes);
     this.pump();
   }
 
-  /** Sends what is possible now. */
+  /** Sends the body data that windows and socket allow. */
   pump(): void {
     for (const stream of this.#unsent) {
       if (this.#window.left <= 0 || this.isSocketFull) return;
@@ -65,7 +70,7 @@ export class RequestSender {
     }
   }
 
-  /** Nearly every request is this small: its two frames are one write. */
+  /** Sends a small request, as nearly every one is, with its two frames in one write. */
   #sendSmall(stream: ClientStream): boolean {
     const { body, id } = stream;
     const head = stream.head.bytes;
@@ -123,7 +128,9 @@ export class RequestSender {
   }
 }
 
-/** Up to this size copying the pieces together is cheaper than writing them individually. */
+/**
+ * The total size up to which copying the pieces together is cheaper than writing them individually.
+ */
 const joinedBytes = 64 << 10;
 
 /** Collects the writes of one turn of the event loop and passes them to the socket together. */
@@ -131,14 +138,14 @@ export class WriteBuffer {
   readonly #socket: Writable;
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** After all promise callbacks: they often send the next request. */
+  /** Flushes after all promise callbacks, because they often send the next request. */
   readonly #flushSoon = () => process.nextTick(flush, this);
 
   constructor(socket: Writable) {
     this.#socket = socket;
   }
 
-  /** Bytes that have not left the process. */
+  /** The number of bytes that the kernel has not accepted yet. */
   get waitingBytes(): number {
     return this.#bytes + this.#socket.writableLength;
   }
@@ -149,7 +156,7 @@ export class WriteBuffer {
     if (this.#pieces.length === 1) queueMicrotask(this.#flushSoon);
   }
 
-  /** Writes now instead of at the end of the turn. */
+  /** Writes now instead of at the end of the event loop turn. */
   flush(): void {
     const pieces = this.#pieces;
     const [first] = pieces;

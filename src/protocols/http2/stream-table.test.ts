@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { StreamTable } from './stream-table.ts';
 
-test('behaves like a map for any history', () => {
+test('behaves like a Map for any sequence of operations', () => {
   const step = fc.oneof(
     { weight: 3, arbitrary: fc.constant({ is: 'open' as const }) },
     { weight: 2, arbitrary: fc.record({ is: fc.constant('close' as const), which: fc.nat(200) }) },
@@ -39,7 +39,7 @@ test('behaves like a map for any history', () => {
   );
 });
 
-test('finds a long-lived stream among thousands of short ones', () => {
+test('finds a long-lived stream among thousands of short-lived ones', () => {
   const table = new StreamTable<{ readonly id: number }>();
   const stays = { id: 1 };
   table.add(stays);

@@ -1,11 +1,14 @@
 /**
- * The streams of a connection by their numbers, which are odd and only grow: a hash table with the next free place for
- * those whose own is taken. A Map would do, but each time it makes itself new the old content points to the new one,
- * so that streams which are over live on until the collector next cleans up thoroughly; with thousands of short streams
- * that costs as much as all else.
+ * The streams of a connection by number; the numbers are odd and only increase. A hash table with
+ * open addressing and linear probing. A Map would have the same functions, but each time it is
+ * resized its old content refers to the new one, so that ended streams are retained until the next
+ * full garbage collection; with thousands of short streams that costs as much CPU as everything
+ * else.
  */
 export class StreamTable<Stream extends { readonly id: number }> {
-  /** Its length is a power of two, and at least half of it is empty. */
+  /**
+   * The slots of the table. Their number is a power of two, and at least half of them are empty.
+   */
   #slots: (Stream | undefined)[] = new Array(16).fill(undefined);
   #size = 0;
 
@@ -17,20 +20,20 @@ export class StreamTable<Stream extends { readonly id: number }> {
     return this.#slots[this.#find(id)];
   }
 
-  /** The stream's number is not in the table. */
+  /** Adds a stream whose number is not in the table. */
   add(stream: Stream): void {
     if (this.#size * 2 >= this.#slots.length) this.#resize(this.#slots.length * 2);
     this.#slots[this.#find(stream.id)] = stream;
     this.#size++;
   }
 
-  /** Whether it was in the table. */
+  /** Removes a stream; returns whether it was in the table. */
   delete(id: number): boolean {
     let hole = this.#find(id);
     if (this.#slots[hole] === undefined) return false;
     const mask = this.#slots.length - 1;
     this.#size--;
-    // Moves up entries that were displaced by this one, so that no search ends too early.
+    // Moves entries that were displaced by the removed one, so that no search ends too early.
     for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
       const stream = this.#slots[at];
       if (stream === undefined) break;
@@ -43,7 +46,7 @@ export class StreamTable<Stream extends { readonly id: number }> {
     return true;
   }
 
-  /** The current streams, in no order. */
+  /** The current streams, in no particular order. */
   all(): Stream[] {
     return this.#slots.filter((stream) => stream !== undefined);
   }
@@ -52,7 +55,7 @@ export class StreamTable<Stream extends { readonly id: number }> {
     return (id >>> 1) & (this.#slots.length - 1);
   }
 
-  /** The index of the stream, or of its free slot. */
+  /** The slot of the stream, or the free slot where it would be added. */
   #find(id: number): number {
     const mask = this.#slots.length - 1;
     let at = this.#slotOf(id);

@@ -25,7 +25,7 @@ function type(name: string): MessageType<Anything> {
   return schema.message(name);
 }
 
-/** Encodes wire data by hand, as another implementation might. */
+/** Encodes fields by hand, as another protobuf implementation might. */
 function wire(...fields: readonly (readonly [number, number, (writer: WireWriter) => void])[]): Buffer {
   const writer = new WireWriter();
   for (const [number, wireType, write] of fields) {
@@ -55,8 +55,8 @@ const allDefaults = {
   inner: undefined,
 };
 
-describe('defaults', () => {
-  test('an empty message has every field at its default, created or decoded', () => {
+describe('protobuf defaults', () => {
+  test('created and decoded empty messages have the default of every field', () => {
     assert.deepEqual(type('All').decode(Buffer.alloc(0)), allDefaults);
     assert.deepEqual(type('All').create({}), allDefaults);
     assert.deepEqual(type('Empty').create({}), {});
@@ -70,19 +70,19 @@ describe('defaults', () => {
     });
   });
 
-  test('defaults are not written', () => {
+  test('does not encode fields with the default value', () => {
     assert.equal(type('All').encode(allDefaults).length, 0);
     assert.equal(type('All').encode({}).length, 0);
     assert.equal(type('Lists').encode(type('Lists').create({})).length, 0);
     assert.equal(type('Maps').encode(type('Maps').create({})).length, 0);
   });
 
-  test('an empty nested message is written: it is present', () => {
+  test('encodes an empty nested message, because its presence has a meaning', () => {
     assert.deepEqual(type('All').encode({ inner: {} }), Buffer.from('5a00', 'hex'));
     assert.deepEqual(roundTrip('All', { inner: {} })['inner'], { id: '', count: 0 });
   });
 
-  test('no two messages share a list or a map', () => {
+  test('does not share lists or maps between messages', () => {
     for (const name of ['Lists', 'Maps']) {
       const [first, second] = [type(name).create({}), type(name).decode(Buffer.alloc(0))];
       for (const field of Object.keys(first)) assert.notEqual(first[field], second[field], field);
@@ -90,19 +90,19 @@ describe('defaults', () => {
   });
 });
 
-describe('create', () => {
-  test('fills in missing fields at every depth', () => {
+describe('creation of protobuf messages', () => {
+  test('sets missing fields to their defaults at every depth', () => {
     assert.deepEqual(type('All').create({ inner: { id: 'x' } })['inner'], { id: 'x', count: 0 });
     assert.deepEqual(type('Lists').create({ inners: [{ count: 1 }] })['inners'], [{ id: '', count: 1 }]);
     assert.deepEqual(type('Maps').create({ inners: { a: {} } })['inners'], { a: { id: '', count: 0 } });
   });
 
-  test('treats undefined as missing, and omits unknown fields', () => {
+  test('treats undefined fields as missing, and omits unknown fields', () => {
     assert.deepEqual(type('Inner').create({ id: undefined, other: 1 }), { id: '', count: 0 });
     assert.deepEqual(type('Maps').create({ texts: { a: undefined, b: 'c' } })['texts'], { b: 'c' });
   });
 
-  test('copies lists and maps, so that later changes have no effect', () => {
+  test('copies lists and maps of the input, so that later changes have no effect', () => {
     const texts = ['a'];
     const created = type('Lists').create({ texts });
     texts.push('b');
@@ -117,8 +117,8 @@ describe('create', () => {
   });
 });
 
-describe('scalars', () => {
-  test('the limits of each type survive', () => {
+describe('protobuf scalars', () => {
+  test('the limits of each type are decoded as they were encoded', () => {
     for (const init of [
       { i32: 2 ** 31 - 1, u32: 2 ** 32 - 1, i64: 2n ** 63n - 1n, u64: 2n ** 64n - 1n },
       { i32: -(2 ** 31), u32: 1, i64: -(2n ** 63n), u64: 1n },
@@ -131,7 +131,7 @@ describe('scalars', () => {
     }
   });
 
-  test('rejects a value that its type cannot hold, with the field in the message', () => {
+  test('rejects a value that its field type cannot contain, and names the field', () => {
     for (const [field, value] of [
       ['i32', 2 ** 31],
       ['i32', 1.5],
@@ -159,7 +159,7 @@ describe('scalars', () => {
     }
   });
 
-  test('the last of a repeated single value wins', () => {
+  test('uses the last value of a repeated singular field', () => {
     const bytes = wire(
       [1, 2, (writer) => writer.string('first')],
       [1, 2, (writer) => writer.string('second')],
@@ -167,7 +167,7 @@ describe('scalars', () => {
     assert.equal(type('Inner').decode(bytes)['id'], 'second');
   });
 
-  test('occurrences of one single message are merged', () => {
+  test('merges the occurrences of one singular message field', () => {
     const bytes = Buffer.concat([
       type('All').encode({ inner: { id: 'a', count: 1 } }),
       type('All').encode({ inner: { id: 'b' } }),
@@ -175,7 +175,7 @@ describe('scalars', () => {
     assert.deepEqual(type('All').decode(bytes)['inner'], { id: 'b', count: 1 });
   });
 
-  test('bytes are a copy: the input may be reused', () => {
+  test('copies decoded bytes, so that the input buffer may be reused', () => {
     const input = type('All').encode({ raw: Buffer.from('abc') });
     const { raw } = type('All').decode(input);
     input.fill(0);
@@ -189,38 +189,38 @@ describe('scalars', () => {
   });
 });
 
-describe('enums', () => {
-  test('an unknown value is UNRECOGNIZED, alone and in lists', () => {
+describe('protobuf enums', () => {
+  test('decodes an unknown enum value as UNRECOGNIZED, alone and in lists', () => {
     assert.equal(type('All').decode(wire([10, 0, (writer) => writer.int32(77)]))['color'], 'UNRECOGNIZED');
     assert.deepEqual(type('Lists').decode(wire([5, 0, (writer) => writer.int32(-9)]))['colors'], [
       'UNRECOGNIZED',
     ]);
   });
 
-  test('of two names for one number both are encoded and the first is decoded', () => {
+  test('encodes both names of an enum value with two names, and decodes the first', () => {
     assert.equal(roundTrip('All', { color: 'ALSO_GREEN' })['color'], 'GREEN');
   });
 });
 
-describe('optional fields', () => {
-  test('absence is visible', () => {
+describe('protobuf optional fields', () => {
+  test('distinguishes an absent optional field from its default', () => {
     const nothing = { text: undefined, flag: undefined, color: undefined, inner: undefined, i64: undefined };
     assert.deepEqual(type('Optional').decode(Buffer.alloc(0)), nothing);
     assert.deepEqual(type('Optional').create({}), nothing);
   });
 
-  test('an explicit default is written and read', () => {
+  test('encodes and decodes an optional field that is set to its default', () => {
     const init = { text: '', flag: false, color: 'RED', inner: { id: '', count: 0 }, i64: 0n };
     assert.deepEqual(roundTrip('Optional', init), init);
   });
 
-  test('the set member of a oneof is distinguished', () => {
+  test('distinguishes which member of a oneof is set', () => {
     assert.deepEqual(roundTrip('Choice', { b: 0 }), { a: undefined, b: 0 });
     assert.deepEqual(roundTrip('Choice', { a: '' }), { a: '', b: undefined });
   });
 });
 
-describe('lists', () => {
+describe('protobuf lists', () => {
   const init = {
     texts: ['', 'a', ''],
     numbers: [0, -1, 2 ** 31 - 1],
@@ -235,11 +235,11 @@ describe('lists', () => {
     raws: [Buffer.alloc(0), Buffer.from('x')],
   };
 
-  test('survive with their defaults and order', () => {
+  test('lists are decoded with their order and default values', () => {
     assert.deepEqual(roundTrip('Lists', init), init);
   });
 
-  test('numbers are written packed', () => {
+  test('encodes lists of numbers packed', () => {
     assert.equal(
       type('Lists')
         .encode({ numbers: [1, 2, 3] })
@@ -248,7 +248,7 @@ describe('lists', () => {
     );
   });
 
-  test('numbers are read packed, one by one, and mixed', () => {
+  test('decodes lists of numbers that are packed, separate or mixed', () => {
     const packed = type('Lists').encode({ numbers: [1, 2], doubles: [0.5] });
     const single = wire([2, 0, (writer) => writer.int32(3)], [7, 1, (writer) => writer.double(2)]);
     const message = type('Lists').decode(Buffer.concat([packed, single, packed]));
@@ -256,17 +256,17 @@ describe('lists', () => {
     assert.deepEqual(message['doubles'], [0.5, 2, 0.5]);
   });
 
-  test('rejects a packed list that stops inside a number', () => {
+  test('rejects a packed list that ends inside a number', () => {
     assert.throws(() => type('Lists').decode(Buffer.from('120180', 'hex')), malformed);
     assert.throws(() => type('Lists').decode(Buffer.from('3a0400000000', 'hex')), malformed);
   });
 
-  test('rejects an undefined item', () => {
+  test('rejects an undefined list item', () => {
     assert.throws(() => type('Lists').encode({ texts: ['a', undefined] }), /Cannot encode Lists\.texts/);
   });
 });
 
-describe('maps', () => {
+describe('protobuf maps', () => {
   const init = {
     texts: { '': 'empty key', a: '' },
     numbers: { '-5': 'minus', '2147483647': 'most' },
@@ -276,16 +276,16 @@ describe('maps', () => {
     colors: { sky: 'BLUE', fire: 'RED' },
   };
 
-  test('with keys of every type survive', () => {
+  test('maps with keys of every type are decoded as they were encoded', () => {
     assert.deepEqual(roundTrip('Maps', init), init);
   });
 
-  test('an entry without key or value has their defaults', () => {
+  test('sets the missing key or value of a map entry to its default', () => {
     assert.deepEqual(type('Maps').decode(Buffer.from('0a00', 'hex'))['texts'], { '': '' });
     assert.deepEqual(type('Maps').decode(Buffer.from('2a00', 'hex'))['inners'], { '': { id: '', count: 0 } });
   });
 
-  test('the last entry of a key wins, and unknown fields of an entry are skipped', () => {
+  test('uses the last of two map entries with equal keys, and skips unknown fields of an entry', () => {
     const bytes = Buffer.concat([
       type('Maps').encode({ texts: { a: '1', b: '2' } }),
       type('Maps').encode({ texts: { a: '3' } }),
@@ -294,7 +294,7 @@ describe('maps', () => {
     assert.deepEqual(type('Maps').decode(bytes)['texts'], { a: '3', b: '4' });
   });
 
-  test('a key called __proto__ stays data and changes no prototype', () => {
+  test('decodes a map key called __proto__ as data and changes no prototype', () => {
     const texts = JSON.parse('{"__proto__":"x","constructor":"y"}');
     const inners = JSON.parse('{"__proto__":{"id":"evil"}}');
     const message = roundTrip('Maps', { texts, inners });
@@ -307,7 +307,7 @@ describe('maps', () => {
     assert.equal(({} as Anything)['id'], undefined);
   });
 
-  test('rejects a text key where a number is required', () => {
+  test('rejects a text as map key where a number is required', () => {
     assert.throws(() => type('Maps').encode({ numbers: { x: 'y' } }), /Cannot encode Maps\.numbers/);
     assert.throws(() => type('Maps').encode({ longs: { x: 1n } }), /Cannot encode Maps\.longs/);
   });
@@ -318,8 +318,8 @@ describe('maps', () => {
   });
 });
 
-describe('unknown input', () => {
-  test('fields of a newer definition are skipped, whatever their type', () => {
+describe('unknown protobuf input', () => {
+  test('skips fields of a newer definition, whatever their type', () => {
     const bytes = type('Next').encode({
       text: 'known',
       more: 'x',
@@ -332,7 +332,7 @@ describe('unknown input', () => {
     assert.deepEqual(type('Inner').decode(bytes), { id: 'known', count: 0 });
   });
 
-  test('a known field with another wire type is skipped', () => {
+  test('skips a known field with another wire type', () => {
     const bytes = wire(
       [1, 0, (writer) => writer.uint32(5)],
       [4, 2, (writer) => writer.string('x')],
@@ -347,7 +347,7 @@ describe('unknown input', () => {
   });
 });
 
-describe('hostile input', () => {
+describe('hostile protobuf input', () => {
   test('rejects messages that are nested too deeply', () => {
     const nested = (depth: number) => {
       let tree: Anything = { name: 'leaf' };
@@ -358,13 +358,13 @@ describe('hostile input', () => {
     assert.throws(() => type('Tree').decode(nested(101)), malformed);
   });
 
-  test('rejects a message that contains itself', () => {
+  test('rejects a message that contains itself when encoding', () => {
     const tree: Anything = { name: 'me' };
     tree['only'] = tree;
     assert.throws(() => type('Tree').encode(tree), KubelingError);
   });
 
-  test('any bytes are decoded or rejected as malformed, for every kind of field', () => {
+  test('decodes any bytes or rejects them as malformed, for every kind of field', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('All', 'Optional', 'Lists', 'Maps', 'Tree', 'Sparse', 'Empty'),
@@ -381,7 +381,7 @@ describe('hostile input', () => {
     );
   });
 
-  test('a truncated message is decoded in part or rejected, and never as more', () => {
+  test('decodes only a part of a truncated message, or rejects it', () => {
     const whole = type('Lists').encode({ texts: ['abc', 'def'], numbers: [1, 300], inners: [{ id: 'x' }] });
     for (let length = 0; length < whole.length; length++) {
       try {
@@ -393,7 +393,7 @@ describe('hostile input', () => {
     }
   });
 
-  test('a changed byte is decoded or rejected', () => {
+  test('decodes or rejects a message with a changed byte', () => {
     const whole = type('Maps').encode({ texts: { a: 'b' }, inners: { c: { id: 'd', count: -1 } } });
     for (let index = 0; index < whole.length; index++) {
       for (let bit = 0; bit < 8; bit++) {

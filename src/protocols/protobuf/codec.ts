@@ -7,23 +7,26 @@ export interface Codec {
   encode(message: Message): Buffer;
   decode(bytes: Uint8Array): Message;
   create(init: Message): Message;
-  /** For nested messages. */
+  /** Encodes a nested message. */
   write(writer: WireWriter, message: Message): void;
   /**
-   * Reads to the end of the part the reader is in; merges into an earlier occurrence of the same
-   * message.
+   * Decodes to the end of the nested part in which the reader is; merges into an earlier occurrence
+   * of the same message.
    */
   read(reader: WireReader, into?: Message): Message;
 }
 
-/** One field of a message: the same operations whatever its label and type. */
+/** Encodes and decodes one field of a message, whatever its label and type. */
 interface FieldCodec {
   readonly name: string;
   readonly number: number;
-  /** The value of an unset field; undefined where presence is tracked. */
+  /** The value of an unset field; undefined for fields whose presence is tracked. */
   initial(): unknown;
   write(writer: WireWriter, value: unknown): void;
-  /** The field's value after one more occurrence. */
+  /**
+   * Decodes one occurrence of the field; returns its value, which may include that of earlier
+   * occurrences.
+   */
   read(reader: WireReader, wire: number, before: unknown): unknown;
   normalize(value: unknown): unknown;
 }
@@ -81,8 +84,8 @@ export function compileCodec(
 }
 
 /**
- * Creates messages with defaults. Copying a template is the fastest way to create an object of many
- * fields.
+ * Creates messages with default values. Copying a template is the fastest way to create an object
+ * with many fields.
  */
 function emptyMessages(fields: readonly FieldCodec[]): () => Message {
   const template: Message = Object.fromEntries(fields.map((field) => [field.name, field.initial()]));
@@ -113,7 +116,7 @@ function singleField({ name, number, label }: FieldDescription, value: ValueCode
       writer.uint32(tag);
       value.write(writer, it);
     },
-    // A field with another wire type is treated as unknown.
+    // A field with another wire type than defined is treated as unknown.
     read(reader, wire, before) {
       if (wire === value.wire) return value.read(reader, before);
       reader.skip(wire);
@@ -123,7 +126,7 @@ function singleField({ name, number, label }: FieldDescription, value: ValueCode
   };
 }
 
-/** Numbers are written packed into one field, and both forms are read. */
+/** Lists of numbers are encoded packed into one field; packed and separate values are decoded. */
 function repeatedField({ name, number }: FieldDescription, value: ValueCodec): FieldCodec {
   const tag = (number << 3) | (value.packable ? wireType.bytes : value.wire);
   return {
@@ -166,7 +169,7 @@ function readPacked(reader: WireReader, value: ValueCodec, items: unknown[]): vo
   reader.leave(outer);
 }
 
-/** In the wire format each entry is a message: the key is field 1, the value field 2. */
+/** On the wire each map entry is a message: the key is field 1, the value field 2. */
 function mapField({ name, number }: FieldDescription, key: ValueCodec, value: ValueCodec): FieldCodec {
   const tag = (number << 3) | wireType.bytes;
   const keyTag = (1 << 3) | key.wire;
@@ -216,7 +219,7 @@ function mapField({ name, number }: FieldDescription, key: ValueCodec, value: Va
   };
 }
 
-/** A received key is data, whatever its name. */
+/** A received map key is data, even if its name is __proto__. */
 function put(map: Message, key: string, value: unknown): void {
   if (key !== '__proto__') map[key] = value;
   else {

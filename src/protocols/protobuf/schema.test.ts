@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { KubelingError } from '../../lib/errors.ts';
 import { Schema } from './index.ts';
 
-test('a definition is one line; spaces around it and empty lines are ignored', () => {
+test('each line of a schema is one definition; spaces around it and empty lines are ignored', () => {
   const schema = new Schema(
     '\n\n  message Pair|1 key string|2 values repeated string  \n\tmessage Nothing\n',
   );
@@ -13,7 +13,7 @@ test('a definition is one line; spaces around it and empty lines are ignored', (
   assert.deepEqual(schema.message('Nothing').create({}), {});
 });
 
-test('messages may refer to each other and to themselves in any order', () => {
+test('messages of a schema may refer to each other and to themselves in any order', () => {
   const schema = new Schema('message A|1 b B|2 a A\nmessage B|1 a A');
   const type = schema.message<{ b: { a: { b: undefined; a: undefined } }; a: undefined }>('A');
   const message = { b: { a: {} } };
@@ -23,7 +23,7 @@ test('messages may refer to each other and to themselves in any order', () => {
   });
 });
 
-test('an undefined message is named when it is used', () => {
+test('names an undefined message when a schema uses it', () => {
   const missing = (error: unknown) =>
     error instanceof KubelingError &&
     error.code === 'BUG' &&

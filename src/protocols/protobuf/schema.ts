@@ -3,7 +3,7 @@ import { type Codec, compileCodec } from './codec.ts';
 import { enumCodec, type Message, scalars, type ValueCodec } from './values.ts';
 import { wireType } from './wire.ts';
 
-/** A message as callers may pass it: every field may be missing, nested ones too. */
+/** A message as callers may pass it: every field may be missing, also in nested messages. */
 export type MessageInit<T> = T extends bigint | Uint8Array | string | number | boolean | undefined
   ? T
   : T extends readonly (infer Item)[]
@@ -16,7 +16,7 @@ export interface MessageType<T> {
   readonly name: string;
   encode(message: MessageInit<T>): Buffer;
   decode(bytes: Uint8Array): T;
-  /** The message with missing fields set to their defaults. */
+  /** Returns the message with missing fields set to their defaults. */
   create(init: MessageInit<T>): T;
 }
 
@@ -27,7 +27,8 @@ export interface FieldDescription {
   readonly name: string;
   readonly label: FieldLabel;
   /**
-   * A scalar, or the name of a message or enum of the same schema; for maps the type of the value.
+   * The type of the field: a scalar, or the name of a message or enum of the same schema; for maps
+   * the type of the values.
    */
   readonly type: string;
   /** The type of a map's keys. */
@@ -35,8 +36,8 @@ export interface FieldDescription {
 }
 
 /**
- * The wire definitions of one protocol as a table. Messages are compiled on first use: an agent
- * uses a fraction of CRI, and generated code for all of it needs over ten megabytes.
+ * The wire definitions of one protobuf protocol as a table. Messages are compiled on first use: a
+ * kubelet uses only a part of CRI, and generated code for all of it needs more than ten megabytes.
  */
 export class Schema {
   readonly #messages = new Map<string, string>();
@@ -44,8 +45,8 @@ export class Schema {
   readonly #codecs = new Map<string, Codec>();
 
   /**
-   * Text, one definition a line: `message Name|1 id string|2 labels map string string|3 ids repeated string`
-   * or `enum Name|A 0|B 1`.
+   * The definitions as text, one per line: `message Name|1 id string|2 labels map string string|3
+   * ids repeated string` or `enum Name|A 0|B 1`.
    */
   constructor(text: string) {
     for (const line of text.split('\n')) this.#define(line.trim());
@@ -81,7 +82,8 @@ export class Schema {
   }
 
   /**
-   * A nested message. Its codec is resolved late: types may refer to each other, and to themselves.
+   * The codec of a nested message. It is resolved on first use, because types may refer to each
+   * other and to themselves.
    */
   #nested(type: string): ValueCodec {
     let known: Codec | undefined;

@@ -2,19 +2,24 @@ import { type WireReader, type WireWriter, wireType } from './wire.ts';
 
 export type Message = Record<string, unknown>;
 
-/** How values of one type are encoded and decoded. */
+/** Encodes and decodes values of one protobuf type. */
 export interface ValueCodec {
   readonly wire: number;
-  /** Repeated values may be packed into one field; strings, bytes and messages never are. */
+  /**
+   * Whether repeated values may be packed into one field; strings, bytes and messages never are.
+   */
   readonly packable: boolean;
   write(writer: WireWriter, value: unknown): void;
-  /** `before` is an earlier occurrence of the same value: messages are merged, anything else is replaced. */
+  /**
+   * Decodes a value. `before` is an earlier occurrence of the same field: messages are merged with
+   * it, other values replace it.
+   */
   read(reader: WireReader, before: unknown): unknown;
   isDefault(value: unknown): boolean;
-  /** Undefined for messages: presence is tracked. */
+  /** The default value; undefined for messages, because their presence is tracked. */
   readonly initial: unknown;
   normalize(value: unknown): unknown;
-  /** The value of a map key, which JavaScript stores as text. */
+  /** Converts the key of a map entry from text, as which JavaScript stores it. */
   fromText(text: string): unknown;
 }
 
@@ -31,7 +36,7 @@ export function enumCodec(type: string, byName: ReadonlyMap<string, number>): Va
       if (number === undefined) throw new RangeError(`${type} has no value ${String(value)}`);
       writer.int32(number);
     },
-    // A newer peer may know more values.
+    // A newer peer may send values that this schema does not define.
     read: (reader) => byNumber.get(reader.int32()) ?? 'UNRECOGNIZED',
     normalize: same,
     fromText: same,
@@ -69,9 +74,9 @@ function same<T>(value: T): T {
   return value;
 }
 
-/** Rejects a number that would change in the wire format: a bug of the caller. */
+/** Rejects a number that encoding would change: a bug of the caller. */
 function exact<T>(given: T, onTheWire: T): T {
-  if (given !== onTheWire) throw new RangeError(`${String(given)} does not fit the field's type`);
+  if (given !== onTheWire) throw new RangeError(`${String(given)} does not fit into the field's type`);
   return given;
 }
 

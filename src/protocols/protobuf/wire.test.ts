@@ -31,7 +31,7 @@ const numbers: readonly (readonly [bigint, string])[] = [
 ];
 
 for (const [value, hex] of numbers) {
-  test(`${value} is encoded as ${hex} and decoded`, () => {
+  test(`encodes ${value} as ${hex} and decodes it`, () => {
     const bytes = Buffer.from(hex, 'hex');
     assert.deepEqual(
       written((writer) => writer.uint64(value)),
@@ -48,7 +48,7 @@ for (const [value, hex] of numbers) {
   });
 }
 
-test('negative numbers take ten bytes and survive', () => {
+test('encodes negative numbers with ten bytes and decodes them', () => {
   for (const value of [-1, -2, -128, -(2 ** 31)]) {
     const bytes = written((writer) => writer.int32(value));
     assert.equal(bytes.length, 10);
@@ -59,7 +59,7 @@ test('negative numbers take ten bytes and survive', () => {
   assert.equal(new WireReader(least).int64(), -(2n ** 63n));
 });
 
-test('reading a 64-bit number as 32 bits keeps its low half and the position', () => {
+test('decodes a 64-bit number as 32 bits to its low half and continues after it', () => {
   const bytes = written((writer) => {
     writer.uint64(2n ** 40n + 7n);
     writer.uint32(5);
@@ -70,7 +70,7 @@ test('reading a 64-bit number as 32 bits keeps its low half and the position', (
   assert.ok(reader.done);
 });
 
-test('any number but zero is true', () => {
+test('decodes any number but zero as true', () => {
   for (const [hex, value] of [
     ['00', false],
     ['01', true],
@@ -85,7 +85,7 @@ test('any number but zero is true', () => {
   }
 });
 
-test('every 64-bit number survives', () => {
+test('decodes every 64-bit number as it was encoded', () => {
   fc.assert(
     fc.property(fc.bigInt(-(2n ** 63n), 2n ** 64n - 1n), (value) => {
       const bytes = written((writer) => writer.uint64(value));
@@ -95,7 +95,7 @@ test('every 64-bit number survives', () => {
   );
 });
 
-test('strings of every length and script survive, whatever the initial buffer size', () => {
+test('decodes strings of every length and script as they were encoded, whatever the initial buffer size', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary', maxLength: 300 }),
@@ -108,14 +108,14 @@ test('strings of every length and script survive, whatever the initial buffer si
   );
 });
 
-test('half of a surrogate pair becomes the replacement character', () => {
+test('encodes half of a surrogate pair as the replacement character', () => {
   for (const text of ['\ud800', `${'a'.repeat(200)}\udc00`]) {
     const bytes = written((writer) => writer.string(text));
     assert.equal(new WireReader(bytes).string(), text.toWellFormed());
   }
 });
 
-test('bytes are copied out of the input', () => {
+test('copies decoded bytes out of the input', () => {
   const input = written((writer) => writer.bytes(Buffer.from([1, 2, 3])));
   const out = new WireReader(input).bytes();
   input.fill(0);
@@ -123,7 +123,7 @@ test('bytes are copied out of the input', () => {
 });
 
 for (const length of [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]) {
-  test(`a nested part of ${length} bytes has the right length in front and leaves its surroundings unchanged`, () => {
+  test(`encodes the length of a nested part of ${length} bytes and leaves the surrounding bytes unchanged`, () => {
     const content = Buffer.alloc(length, 0xab);
     const bytes = written((writer) => {
       writer.uint32(7);
@@ -143,7 +143,7 @@ for (const length of [0, 1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152]) {
   });
 }
 
-test('nested parts of more than one length byte survive', () => {
+test('decodes nested parts whose length takes several bytes', () => {
   const bytes = written((writer) => {
     const starts = Array.from({ length: 50 }, () => writer.begin());
     writer.string('x'.repeat(20_000));
@@ -155,7 +155,7 @@ test('nested parts of more than one length byte survive', () => {
   assert.ok(reader.done);
 });
 
-test('leaving a part moves to its end even if it was not read completely', () => {
+test('continues after the end of a nested part that was not read completely', () => {
   const reader = new WireReader(Buffer.from('030102037f', 'hex'));
   const outer = reader.enter();
   assert.equal(reader.uint32(), 1);
@@ -186,12 +186,12 @@ const broken: readonly (readonly [string, string, (reader: WireReader) => unknow
 ];
 
 for (const [what, hex, read] of broken) {
-  test(`rejects ${what}`, () => {
+  test(`rejects malformed protobuf input: ${what}`, () => {
     assert.throws(() => read(new WireReader(Buffer.from(hex, 'hex'))), malformed);
   });
 }
 
-test('nothing is read past the end of a part', () => {
+test('reads nothing past the end of a nested part', () => {
   for (const read of [
     (reader: WireReader) => reader.string(),
     (reader: WireReader) => reader.uint64(),
@@ -204,13 +204,13 @@ test('nothing is read past the end of a part', () => {
   }
 });
 
-test('nothing is read outside a view into a larger buffer', () => {
+test('reads nothing outside a view into a larger buffer', () => {
   const large = Buffer.from('ffff05616263ffff', 'hex');
   assert.throws(() => new WireReader(large.subarray(2, 6)).string(), malformed);
   assert.equal(new WireReader(new Uint8Array(Buffer.from('03616263', 'hex'))).string(), 'abc');
 });
 
-test('rejects a message with more values or messages than any response has, before they take memory', () => {
+test('rejects a message with more values or nested messages than any response has, before memory is allocated for them', () => {
   const values = new WireReader(Buffer.alloc(2_100_000, Buffer.from('0800', 'hex')));
   assert.throws(() => {
     while (!values.done) {

@@ -1,6 +1,6 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** The wire types: the low three bits of a tag. */
+/** The wire types of protobuf: the low three bits of a tag. */
 export const wireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
 const maxNesting = 100;
@@ -14,12 +14,12 @@ export class WireWriter {
     this.#buffer = Buffer.allocUnsafe(size);
   }
 
-  /** The encoded bytes, owned by the caller. */
+  /** The encoded bytes, which are not reused by the writer. */
   finish(): Buffer {
     return this.#buffer.subarray(0, this.#at);
   }
 
-  /** A 32-bit unsigned number, a tag or a length. */
+  /** Writes a 32-bit unsigned number, a tag or a length. */
   uint32(value: number): void {
     this.#reserve(5);
     let rest = value >>> 0;
@@ -30,13 +30,15 @@ export class WireWriter {
     this.#buffer[this.#at++] = rest;
   }
 
-  /** A 32-bit signed number; negative ones take ten bytes, like their 64-bit extension. */
+  /**
+   * Writes a 32-bit signed number; negative ones take ten bytes, as their 64-bit extension does.
+   */
   int32(value: number): void {
     if (value >= 0) this.uint32(value);
     else this.uint64(BigInt(value));
   }
 
-  /** Any 64-bit number in two's complement. */
+  /** Writes any 64-bit number in two's complement. */
   uint64(value: bigint): void {
     const bits = BigInt.asUintN(64, value);
     this.#reserve(10);
@@ -76,8 +78,8 @@ export class WireWriter {
   }
 
   /**
-   * Most strings are short ASCII, and copying those here is faster than a native call; false if
-   * this one is not.
+   * Writes a short ASCII string, as most are, because copying it here is faster than a native call;
+   * returns false for other strings.
    */
   #shortAscii(value: string): boolean {
     this.#reserve(value.length + 1);
@@ -103,7 +105,7 @@ export class WireWriter {
       this.#buffer[start] = length;
       return;
     }
-    // The length needs more than the reserved byte: move the content up, then write it in front.
+    // The length needs more than the one reserved byte: the content is moved to make space.
     const prefix = lengthOfVarint(length);
     this.#reserve(prefix - 1);
     this.#buffer.copyWithin(start + prefix, start + 1, this.#at);
@@ -126,7 +128,7 @@ function lengthOfVarint(value: number): number {
   return length;
 }
 
-/** A list of 10,000 containers has half of that. */
+/** The maximum number of values in a message; a list of 10,000 containers has half of that. */
 const maxValues = 1_000_000;
 const maxMessages = 250_000;
 
@@ -152,7 +154,7 @@ export class WireReader {
     return this.#at >= this.#end;
   }
 
-  /** The tag of a field: its number shifted left by three, with its wire type. */
+  /** Reads the tag of a field: its number shifted left by three, with its wire type. */
   tag(): number {
     this.count();
     const tag = this.uint32();
@@ -161,14 +163,14 @@ export class WireReader {
   }
 
   /**
-   * Counts a value. Two bytes of input can become an object, so a size in bytes bounds neither time
-   * nor memory.
+   * Counts a value towards the limit. Two bytes of input can become an object, so a limit of the
+   * input size bounds neither time nor memory.
    */
   count(): void {
     if (++this.#values > maxValues) throw malformed(`it has more than ${maxValues} values`);
   }
 
-  /** The low 32 bits of a number. */
+  /** Reads the low 32 bits of a number. */
   uint32(): number {
     const first = this.#byte();
     if (first < 0x80) return first;
@@ -225,7 +227,10 @@ export class WireReader {
     return start === this.#at ? '' : this.#buffer.toString(undefined, start, this.#at);
   }
 
-  /** A copy: the input may be part of a larger buffer that should not be retained. */
+  /**
+   * Reads bytes as a copy, because the input may be part of a larger buffer that should not be
+   * retained.
+   */
   bytes(): Buffer {
     const start = this.#take(this.uint32());
     return Buffer.from(this.#buffer.subarray(start, this.#at));
@@ -263,7 +268,7 @@ export class WireReader {
     return byte;
   }
 
-  /** Skips so many bytes; returns their offset. */
+  /** Skips the given number of bytes; returns their offset. */
   #take(bytes: number): number {
     const start = this.#at;
     if (bytes > this.#end - start) throw malformed('the data ends inside a field');
@@ -272,7 +277,7 @@ export class WireReader {
   }
 }
 
-/** Most numbers fit into a double, which is faster to convert. */
+/** Numbers that fit into a double are converted that way, because it is faster. */
 function joined(low: number, high: number): bigint {
   return high < 2 ** 21 ? BigInt(high * 2 ** 32 + low) : (BigInt(high) << 32n) | BigInt(low);
 }

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { SpdyConnection } from './connection.ts';
 import { dataHead, pingFrame, type SpdyFrame, SpdyFrameReader, spdyResetFrame } from './frames.ts';
 
-/** The server side of a socket: writes are recorded, and its output is pushed. */
+/** The server side of a socket: writes are recorded, and the test pushes its output. */
 class Wire extends Duplex {
   readonly sent: SpdyFrame[] = [];
   readonly #reader = new SpdyFrameReader();
@@ -40,7 +40,7 @@ function open() {
   return { wire, connection: new SpdyConnection(wire, Buffer.alloc(0)) };
 }
 
-test('streams carry data in both directions and end each direction separately', async () => {
+test('SPDY streams transfer data in both directions and end each direction separately', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'data' });
   stream.end('to you');
@@ -52,7 +52,7 @@ test('streams carry data in both directions and end each direction separately', 
   );
 });
 
-test('a reset of an accepted stream ends it, and data before it is read', async () => {
+test('a reset ends an accepted SPDY stream after the data before it is read', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   wire.says(reply(1), data(1, 'last words'), spdyResetFrame(1, 5));
@@ -60,14 +60,14 @@ test('a reset of an accepted stream ends it, and data before it is read', async 
   assert(!stream.destroyed || stream.errored === null);
 });
 
-test('a reset before the reply rejects the stream', async () => {
+test('a reset before the reply rejects the SPDY stream', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdin' });
   wire.says(spdyResetFrame(1, 3));
   await assert.rejects(text(stream), { code: 'SPDY_REFUSED' });
 });
 
-test('a broken connection fails incomplete streams, and rejects new ones', async () => {
+test('a broken SPDY connection fails incomplete streams and rejects new ones', async () => {
   const { wire, connection } = open();
   const finished = connection.open({ streamType: 'error' });
   const broken = connection.open({ streamType: 'stdout' });
@@ -78,7 +78,7 @@ test('a broken connection fails incomplete streams, and rejects new ones', async
   assert.throws(() => connection.open({ streamType: 'late' }), { code: 'STREAM_BROKEN' });
 });
 
-test('malformed input closes the connection with the reason', async () => {
+test('closes the SPDY connection with the reason after malformed input', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   wire.says(Buffer.from([0x80, 9, 0, 0, 0, 0, 0, 0]));
@@ -86,7 +86,7 @@ test('malformed input closes the connection with the reason', async () => {
   assert(wire.destroyed);
 });
 
-test('replies to pings of the server, and rejects streams of the server', async () => {
+test('replies to pings of the server, and rejects streams that the server opens', async () => {
   const { wire } = open();
   wire.says(
     pingFrame(2),
@@ -101,7 +101,7 @@ test('replies to pings of the server, and rejects streams of the server', async 
   ]);
 });
 
-test('an unread stream pauses the connection until it is read', async () => {
+test('pauses the SPDY connection while one of its streams is not read', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   const chunk = 'x'.repeat(100_000);
@@ -113,7 +113,7 @@ test('an unread stream pauses the connection until it is read', async () => {
   assert(!wire.isPaused());
 });
 
-test('an aborted stream is reset', async () => {
+test('resets an aborted SPDY stream', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   wire.says(reply(1));

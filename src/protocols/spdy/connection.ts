@@ -26,13 +26,13 @@ export class SpdyConnection implements Disposable {
   readonly #reader = new SpdyFrameReader();
   readonly #headers = new HeaderEncoder();
   readonly #streams = new Map<number, SpdyStream>();
-  /** Streams with full buffers; while there is one the socket is not read. */
+  /** The streams whose buffers are full; while there is one the socket is not read. */
   readonly #full = new Set<number>();
   readonly #carrier: SpdyStreamCarrier;
   #nextId = 1;
   #end: Error | undefined;
 
-  /** `head`: bytes that arrived with the response to the upgrade. */
+  /** `head` contains bytes that arrived with the response to the upgrade. */
   constructor(socket: Duplex, head: Uint8Array) {
     this.#socket = socket;
     this.#carrier = {
@@ -49,8 +49,8 @@ export class SpdyConnection implements Disposable {
   }
 
   /**
-   * The stream may be written to immediately; the server may still reject it, which is an error of
-   * the stream.
+   * Opens a stream, which may be written to immediately; the server may still reject it, which
+   * fails the stream.
    */
   open(headers: StreamHeaders): SpdyStream {
     if (this.#end !== undefined) throw this.#end;
@@ -58,14 +58,14 @@ export class SpdyConnection implements Disposable {
     this.#nextId += 2;
     const stream = new SpdyStream(id, this.#carrier);
     this.#streams.set(id, stream);
-    // Users of the stream get its error from their reads and writes; an unused one must not end the
-    // process.
+    // Users of the stream receive its error from their reads and writes; without this listener the
+    // error of an unused stream would end the process.
     stream.on('error', () => {});
     this.#write(synStreamFrame(id, this.#headers.encode(headers)));
     return stream;
   }
 
-  /** Sends GOAWAY and ends every stream. Closing twice does nothing. */
+  /** Sends GOAWAY and ends every stream. Closing the connection again does nothing. */
   close(): void {
     if (this.#end !== undefined) return;
     this.#write(spdyGoAwayFrame(0));
@@ -94,14 +94,14 @@ export class SpdyConnection implements Disposable {
         if (piece.fin) this.#streams.get(piece.streamId)?.receivedEnd();
         break;
       case 'opened':
-        // Servers of runtimes open no streams.
+        // A stream that the server opens is rejected, because runtimes open none.
         this.#write(spdyResetFrame(piece.streamId, resetStatus.refused));
         break;
       case 'reset':
         this.#receivedReset(piece.streamId, piece.status);
         break;
       case 'ping':
-        // Odd IDs are those of clients, and we send no pings.
+        // Only pings of the server, which have even IDs, are answered; this client sends none.
         if (piece.id % 2 === 0) this.#write(pingFrame(piece.id));
         break;
       case 'go-away':
@@ -165,7 +165,7 @@ export class SpdyConnection implements Disposable {
     for (const stream of [...this.#streams.values()]) this.#fail(stream, why);
   }
 
-  /** A completely received stream can still be read; an incomplete one fails. */
+  /** Fails a stream unless it was received completely: then it can still be read. */
   #fail(stream: SpdyStream, why: Error): void {
     if (stream.receivedAll) stream.receivedReset();
     else stream.destroy(why);
@@ -173,8 +173,8 @@ export class SpdyConnection implements Disposable {
 }
 
 /**
- * A peer that does not read would find GOAWAY only behind all unread data; a reset reaches it
- * immediately.
+ * The socket is reset, because a peer that does not read would receive GOAWAY only after all unread
+ * data.
  */
 function closeSocket(socket: Duplex): void {
   const canReset =

@@ -13,7 +13,7 @@ import {
   synStreamFrame,
 } from './frames.ts';
 
-/** The pieces of one data frame, joined. */
+/** Joins the pieces of a data frame. */
 function read(bytes: Buffer, cuts: readonly number[]): SpdyFrame[] {
   const reader = new SpdyFrameReader();
   const pieces: SpdyFrame[] = [];
@@ -62,7 +62,7 @@ const sent = fc.oneof(
   fc.constant({ wire: spdyGoAwayFrame(0), piece: { kind: 'go-away' } as SpdyFrame }),
 );
 
-test('encoded frames are decoded however the bytes are cut', () => {
+test('decodes encoded SPDY frames however the bytes are divided into chunks', () => {
   fc.assert(
     fc.property(fc.array(sent), fc.array(fc.nat()), (frames, cuts) => {
       const wire = Buffer.concat(frames.map((each) => each.wire));
@@ -74,7 +74,7 @@ test('encoded frames are decoded however the bytes are cut', () => {
   );
 });
 
-test('any bytes are decoded or rejected, and at most a control frame is buffered', () => {
+test('decodes or rejects any bytes, and buffers at most one control frame', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 })), (chunks) => {
       const reader = new SpdyFrameReader();
@@ -87,7 +87,7 @@ test('any bytes are decoded or rejected, and at most a control frame is buffered
   );
 });
 
-test('a data frame of maximum length is delivered as it arrives', () => {
+test('delivers a SPDY data frame of maximum length in pieces as they arrive', () => {
   const reader = new SpdyFrameReader();
   assert.deepEqual([...reader.push(dataHead(1, 0xff_ffff, 'fin'))], []);
   const [piece] = reader.push(Buffer.from('abc'));
@@ -99,12 +99,12 @@ for (const [what, wire] of [
   ['another version', Buffer.from([0x80, 2, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])],
   ['a control frame without what it must hold', Buffer.from([0x80, 3, 0, 6, 0, 0, 0, 0])],
 ] as const) {
-  test(`rejects ${what}`, () => {
+  test(`rejects malformed SPDY frames: ${what}`, () => {
     assert.throws(() => [...new SpdyFrameReader().push(wire)], { code: 'SPDY_MALFORMED' });
   });
 }
 
-/** SPDY/3's dictionary: words with their lengths before them, then text. */
+/** The dictionary of SPDY/3: words, each after its length, then text. */
 const words =
   'options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow authorization cache-control connection content-base content-encoding content-language content-length content-location content-md5 content-range content-type date etag expect expires from host if-match if-modified-since if-none-match if-range if-unmodified-since last-modified location max-forwards pragma proxy-authenticate proxy-authorization range referer retry-after server te trailer transfer-encoding upgrade user-agent vary via warning www-authenticate method get status'.split(
     ' ',
@@ -142,7 +142,7 @@ const headers = fc.dictionary(fc.stringMatching(/^[a-z-]{1,20}$/), fc.string({ m
   noNullPrototype: true,
 });
 
-test('the blocks of a connection are one zlib stream with the dictionary of SPDY/3', () => {
+test('encodes the header blocks of a connection as one zlib stream with the dictionary of SPDY/3', () => {
   fc.assert(
     fc.property(fc.array(headers, { minLength: 1, maxLength: 5 }), (all) => {
       const encoder = new HeaderEncoder();
@@ -152,12 +152,12 @@ test('the blocks of a connection are one zlib stream with the dictionary of SPDY
   );
 });
 
-test('a block longer than one stored piece is complete', () => {
+test('encodes a header block that is longer than one stored zlib block', () => {
   const long = { long: 'x'.repeat(200_000) };
   assert.deepEqual(decode(inflate(new HeaderEncoder().encode(long))), [long]);
 });
 
-test('names are sent in lower case', () => {
+test('sends header names in lower case', () => {
   assert.deepEqual(decode(inflate(new HeaderEncoder().encode({ streamType: 'stdin' }))), [
     { streamtype: 'stdin' },
   ]);

@@ -3,13 +3,13 @@ import { KubelingError } from '../../lib/index.ts';
 /**
  * The frames of SPDY/3.1 that a client of a container runtime's streaming server needs.
  *
- *   control 1 version:15 type:16 flags:8 length:24 …
- *   data 0 stream:31 flags:8 length:24 …
+ *   control   1 version:15 type:16  flags:8 length:24  …
+ *   data      0 stream:31           flags:8 length:24  …
  */
 
 const version = 3;
 const headBytes = 8;
-/** No control frame of a server comes near this size. */
+/** The maximum size of a control frame, which servers never come close to. */
 const maxControlBytes = 64 * 1024;
 
 const types = { synStream: 1, synReply: 2, reset: 3, ping: 6, goAway: 7 } as const;
@@ -19,8 +19,8 @@ const flagFin = 1;
 export const resetStatus = { refused: 3, cancel: 5 } as const;
 
 /**
- * A decoded frame. A long data frame is delivered in several pieces as it arrives; only the last
- * one may end the stream.
+ * A decoded SPDY frame. A long data frame is delivered in several pieces as it arrives; only the
+ * last piece may end the stream.
  */
 export type SpdyFrame =
   | { readonly kind: 'data'; readonly streamId: number; readonly bytes: Buffer; readonly fin: boolean }
@@ -48,7 +48,7 @@ export function spdyGoAwayFrame(lastStreamId: number): Buffer {
   return controlFrame(types.goAway, words(lastStreamId, 0));
 }
 
-/** The header of a data frame; the bytes follow it. */
+/** Encodes the header of a data frame; the data follows it. */
 export function dataHead(streamId: number, length: number, end: 'fin' | 'more'): Buffer {
   const head = words(streamId, length);
   head[4] = end === 'fin' ? flagFin : 0;
@@ -73,12 +73,12 @@ type Expecting =
   | { readonly what: 'control'; readonly type: number; readonly flags: number; readonly length: number }
   | { readonly what: 'data'; readonly streamId: number; readonly fin: boolean; left: number };
 
-/** Decodes bytes in any portions and buffers at most one control frame. */
+/** Decodes frames from chunks of any size; buffers at most one control frame. */
 export class SpdyFrameReader {
   #held: Buffer = Buffer.alloc(0);
   #expecting: Expecting = { what: 'head' };
 
-  /** Throws SPDY_MALFORMED; nothing can be read after that. */
+  /** Decodes a chunk. Throws SPDY_MALFORMED, after which no more can be read. */
   *push(chunk: Uint8Array): Generator<SpdyFrame> {
     const more = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);
@@ -155,7 +155,7 @@ export class SpdyFrameReader {
       case types.goAway:
         return { kind: 'go-away' };
       default:
-        // SETTINGS, HEADERS and WINDOW_UPDATE are ignored.
+        // Frames of type SETTINGS, HEADERS and WINDOW_UPDATE are ignored.
         return 'silent';
     }
   }
@@ -171,14 +171,14 @@ function malformed(why: string): KubelingError {
 }
 
 /**
- * Header blocks of SPDY/3: one zlib stream per connection and direction, with a preset dictionary.
- * Our blocks are stored, not compressed: a few short headers do not need a compressor, and every
- * zlib reader accepts stored blocks.
+ * The header blocks of SPDY/3: one zlib stream per connection and direction, with a preset
+ * dictionary. Sent blocks are stored, not compressed: a few short headers need no compression, and
+ * every zlib reader accepts stored blocks.
  */
 
-/** Method deflate with the largest window, a preset dictionary follows. */
+/** The zlib header: method deflate, the largest window, and a preset dictionary. */
 const zlibHeader = [0x78, 0xf9];
-/** The Adler-32 checksum of SPDY/3's dictionary. */
+/** The Adler-32 checksum of the SPDY/3 dictionary. */
 const dictionaryId = 0xe3c6a7c2;
 
 const maxStoredBytes = 0xffff;
@@ -186,7 +186,8 @@ const maxStoredBytes = 0xffff;
 export type StreamHeaders = Readonly<Record<string, string>>;
 
 /**
- * Encodes the header blocks of one connection. They must be sent in the order they were encoded.
+ * Encodes the header blocks of one connection. They must be sent in the order in which they were
+ * encoded.
  */
 export class HeaderEncoder {
   #begun = false;
@@ -204,8 +205,8 @@ export class HeaderEncoder {
     for (let at = 0; at < plain.length; at += maxStoredBytes) {
       parts.push(...stored(plain.subarray(at, at + maxStoredBytes)));
     }
-    // An empty block makes readers deliver their data; some would wait for the next block
-    // otherwise.
+    // An empty block makes every reader deliver the data; some readers would wait for the next
+    // block otherwise.
     return Buffer.concat([...parts, ...stored(Buffer.alloc(0))]);
   }
 }
@@ -225,7 +226,10 @@ function counted(text: string): readonly Buffer[] {
   return [length, bytes];
 }
 
-/** One stored deflate block: not the last, a length, its complement, the bytes. */
+/**
+ * Encodes one stored deflate block that is not the last one: a length, its complement and the
+ * bytes.
+ */
 function stored(bytes: Buffer): readonly Buffer[] {
   const head = Buffer.alloc(5);
   head.writeUInt16LE(bytes.length, 1);

@@ -2,27 +2,30 @@ import { Duplex } from 'node:stream';
 
 export type Done = (error?: Error | null) => void;
 
-/** What a stream needs of its connection. */
+/** The functions of the connection that a stream uses. */
 export interface SpdyStreamCarrier {
-  /** Calls back when the socket has accepted the bytes. */
+  /** Sends bytes of a stream; calls back when the socket has accepted them. */
   send(streamId: number, bytes: Buffer, end: 'fin' | 'more', done: Done): void;
   reset(streamId: number): void;
-  /** The reader of the stream requests more. */
+  /** Called when the reader of the stream can accept more. */
   resume(streamId: number): void;
   remove(streamId: number): void;
 }
 
-/** Longer writes are divided, so that streams of one connection alternate. */
+/**
+ * The maximum size of a data frame: longer writes are divided, so that the streams of one
+ * connection alternate.
+ */
 const maxFrameBytes = 64 * 1024;
 
 export type StreamState = 'asked' | 'open' | 'closed';
 
-/** One stream of a connection. Ending the writing side leaves the reading side open. */
+/** One stream of a SPDY connection. Ending the writable side leaves the readable side open. */
 export class SpdyStream extends Duplex {
   readonly id: number;
   readonly #carrier: SpdyStreamCarrier;
   #state: StreamState = 'asked';
-  /** The server has ended its side or the connection: nothing more may be pushed. */
+  /** Whether the server has ended its side or the connection: no more data may be pushed. */
   #receivedAll = false;
 
   constructor(id: number, carrier: SpdyStreamCarrier) {
@@ -39,12 +42,12 @@ export class SpdyStream extends Duplex {
     return this.#receivedAll;
   }
 
-  /** The server has accepted the stream. */
+  /** Records that the server has accepted the stream. */
   accepted(): void {
     if (this.#state === 'asked') this.#state = 'open';
   }
 
-  /** Returns whether the reader accepts more now. */
+  /** Delivers data to the reader; returns whether it accepts more now. */
   received(bytes: Buffer): boolean {
     return this.#receivedAll || bytes.length === 0 || this.push(bytes);
   }
@@ -55,7 +58,10 @@ export class SpdyStream extends Duplex {
     this.push(null);
   }
 
-  /** The server ended both directions: the reader sees an end; further writes are discarded. */
+  /**
+   * Ends both directions after a reset by the server: the reader receives the end; further writes
+   * are discarded.
+   */
   receivedReset(): void {
     this.#state = 'closed';
     this.receivedEnd();
@@ -80,8 +86,8 @@ export class SpdyStream extends Duplex {
   }
 
   override _destroy(error: Error | null, done: Done): void {
-    // A stream that has ended in both directions needs no reset; its connection may be closed by
-    // now.
+    // A stream that has ended in both directions needs no reset; its connection may already be
+    // closed.
     if (this.#state !== 'closed' && !this.#receivedAll) this.#carrier.reset(this.id);
     this.#state = 'closed';
     this.#carrier.remove(this.id);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forwardedHeaders, switchingProtocolsHead } from './headers.ts';
 
-test('forwards headers in their order and case', () => {
+test('forwards request headers in their order and case', () => {
   const headers = [
     'Connection',
     'Upgrade',
@@ -40,7 +40,7 @@ test('drops the bearer token from the offered WebSocket subprotocols', () => {
   assert.deepEqual(forwardedHeaders(['Sec-WebSocket-Protocol', bearer]), []);
 });
 
-test('writes the head of a granted upgrade', () => {
+test('writes the response head of a granted upgrade', () => {
   assert.equal(
     switchingProtocolsHead(['Upgrade', 'SPDY/3.1', 'Connection', 'Upgrade']),
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n\r\n',

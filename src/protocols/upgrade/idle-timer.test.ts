@@ -12,7 +12,7 @@ async function createHarness(limitMs: number) {
   return { clock, timer, expired: () => expired };
 }
 
-test('fires once after the full limit without a touch', async () => {
+test('calls back once after the full idle limit without a touch', async () => {
   const { clock, timer, expired } = await createHarness(1000);
   await clock.advance(900);
   timer.touch();
@@ -24,7 +24,7 @@ test('fires once after the full limit without a touch', async () => {
   assert.equal(expired(), 1);
 });
 
-test('never fires without a limit until one is set; a limit only becomes shorter', async () => {
+test('never calls back without an idle limit; the limit can be set and shortened later', async () => {
   const { clock, timer, expired } = await createHarness(0);
   await clock.advance(1_000_000);
   timer.shorten(50);
@@ -35,7 +35,7 @@ test('never fires without a limit until one is set; a limit only becomes shorter
   assert.equal(expired(), 1);
 });
 
-test('does not fire after it was disposed', async () => {
+test('does not call back after the timer was disposed', async () => {
   const { clock, timer, expired } = await createHarness(10);
   timer[Symbol.dispose]();
   await clock.advance(100);

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../../lib/index.ts';
 
 /**
- * Calls back once after a time without a touch. Touching is cheap: the time is checked when the
- * timer fires.
+ * Calls back once after a time without a touch. Touching is cheap: the time of the last touch is
+ * only compared when the timer fires.
  */
 export class IdleTimer implements Disposable {
   readonly #clock: Clock;
@@ -11,7 +11,7 @@ export class IdleTimer implements Disposable {
   #lastMs: number;
   #timer: Timer | undefined;
 
-  /** A limit of 0 means no limit. */
+  /** Starts the timer; a limit of 0 means no limit. */
   constructor(clock: Clock, limitMs: number, expired: () => void) {
     this.#clock = clock;
     this.#limitMs = limitMs;
@@ -24,7 +24,7 @@ export class IdleTimer implements Disposable {
     this.#lastMs = this.#clock.monotonicMs();
   }
 
-  /** From now on; a limit only becomes shorter. */
+  /** Sets a limit that starts now; a limit can only become shorter. */
   shorten(limitMs: number): void {
     if (this.#limitMs !== 0 && this.#limitMs <= limitMs) return;
     this.#limitMs = limitMs;

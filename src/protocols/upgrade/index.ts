@@ -1,4 +1,7 @@
-/** HTTP upgrades of clients, relayed byte for byte to a backend or served here as WebSockets. */
+/**
+ * HTTP upgrades of clients, relayed byte for byte to a backend or served by this process as
+ * WebSockets.
+ */
 export { bearerProtocolPrefix, forwardedHeaders, headerPairs } from './headers.ts';
 export { type RelayOptions, relay } from './relay.ts';
 export {

@@ -7,7 +7,7 @@ import { relay } from './relay.ts';
 
 const signal = new AbortController().signal;
 
-/** A side whose peer accepts writes only on request. */
+/** A stream whose peer accepts writes only when the test requests it. */
 function side() {
   const taken: Buffer[] = [];
   let held: (() => void) | undefined;
@@ -29,7 +29,7 @@ function side() {
   return { duplex, open, text };
 }
 
-/** Like a connection that is reset. */
+/** Destroys the stream like a connection that is reset. */
 function breakOff(duplex: Duplex): Promise<void> {
   return new Promise((resolve) => {
     duplex.once('close', resolve);
@@ -37,8 +37,8 @@ function breakOff(duplex: Duplex): Promise<void> {
   });
 }
 
-describe('relaying bytes between two sides', () => {
-  it('waits for a slow side to accept the last bytes of the other', async () => {
+describe('relay of bytes between two streams', () => {
+  it('waits until a slow stream has accepted the last bytes of the other', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
@@ -57,7 +57,7 @@ describe('relaying bytes between two sides', () => {
     assert.equal(client.duplex.destroyed && runtime.duplex.destroyed, true);
   });
 
-  it('relays the bytes of a side that broke, and then closes the other', async () => {
+  it('relays the remaining bytes of a stream that broke, and then closes the other', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
@@ -72,7 +72,7 @@ describe('relaying bytes between two sides', () => {
     assert.equal(client.duplex.destroyed, true);
   });
 
-  it('closes a side that accepts nothing soon after the other broke', async () => {
+  it('closes a stream that accepts no bytes soon after the other broke', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);

@@ -5,17 +5,17 @@ import { IdleTimer } from './idle-timer.ts';
 
 export interface RelayOptions {
   readonly clock: Clock;
-  /** How long both sides may be idle; 0 for no limit. */
+  /** How long both streams may be idle; 0 for no limit. */
   readonly idleMs: number;
 }
 
-/** After one side has ended, the other must continue or end within this time. */
+/** After one stream has ended, the other must transfer data or end within this time. */
 const lingerMs = 10_000;
 
 /**
- * Relays bytes between the two until both have ended, either breaks, both are idle for too long, or
- * the signal is aborted; then closes both. Each direction ends separately, and neither is read
- * faster than the other accepts.
+ * Relays bytes between two streams until both have ended, one breaks, both are idle for too long,
+ * or the signal is aborted; then closes both. Each direction ends separately, and neither stream is
+ * read faster than the other accepts.
  */
 export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -36,8 +36,8 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
       from.on('data', () => {
         if (!to.destroyed) idle.touch();
       });
-      // Not when one side has ended but when the other has accepted all of it, however slowly it
-      // reads.
+      // The limit starts when the other stream has accepted all bytes of the ended one, however
+      // slowly it reads.
       to.on('finish', () => idle.shorten(lingerMs));
       from.on('close', () => {
         if (to.destroyed) return finish();
@@ -52,11 +52,13 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
 }
 
 /**
- * One side is closed. Its bytes are still relayed, even if our own writes to it failed; a side that
- * broke closes the other once that has accepted all bytes in flight, possibly through encryption.
+ * Handles a closed stream. Its received bytes are still relayed, even if writing to it failed;
+ * after a stream broke, the other one is closed when it has accepted all bytes in flight, possibly
+ * through encryption.
  */
 function closeAfter(gone: Duplex, left: Duplex): void {
-  // Its output is discarded, but it must be read, or its end would not be noticed.
+  // Further data of the remaining stream is discarded, but must be read so that its end is
+  // detected.
   left.unpipe();
   left.resume();
   if (!gone.readableEnded) left.end(() => left.destroy());
@@ -67,10 +69,10 @@ const checkMs = 5_000;
 const nothing = new Uint8Array(0);
 
 /**
- * Detects a lost peer of a socket that is not being read: an unread socket reports no error. While
- * reading is paused, an empty write is tried at intervals, which sends nothing but fails on a
- * broken connection, and TCP keepalive breaks a connection whose peer is lost. A peer that is
- * merely idle is left alone.
+ * Detects that the peer of a socket which is not being read is lost, because an unread socket
+ * reports no error. While reading is paused, an empty write is attempted at intervals: it sends
+ * nothing but fails on a broken connection. TCP keepalive breaks a connection whose peer is lost. A
+ * connection with an idle peer stays open.
  */
 class StallWatch implements Disposable {
   readonly #clock: Clock;
@@ -78,7 +80,7 @@ class StallWatch implements Disposable {
   #timer: Timer | undefined;
   #isOver = false;
 
-  /** Only sockets are watched; streams of a connection end with it. */
+  /** Only sockets are checked; streams of a connection end with it. */
   constructor(clock: Clock, side: Duplex) {
     this.#clock = clock;
     this.#socket = side instanceof Socket ? side : undefined;
@@ -102,7 +104,7 @@ class StallWatch implements Disposable {
   #check(): void {
     const socket = this.#socket;
     if (socket === undefined || socket.destroyed || !socket.isPaused()) return;
-    // A socket with bytes in flight is watched by the system, and one whose peer has ended has a
+    // A socket with bytes in flight is checked by the kernel, and one whose peer has ended has a
     // limited time.
     if (socket.writable && socket.writableLength === 0) socket.write(nothing);
     this.#arm();

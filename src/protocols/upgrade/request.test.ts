@@ -29,7 +29,7 @@ async function backend() {
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
 
-test('resolves with a granted upgrade and leaves no listener on the signal', async () => {
+test('resolves with a granted upgrade and removes its listener from the signal', async () => {
   await using server = await backend();
   const { signal } = new AbortController();
   const response = await sendRequest(server.get('/', { headers }), undefined, signal);
@@ -38,7 +38,7 @@ test('resolves with a granted upgrade and leaves no listener on the signal', asy
   assert.equal(listeners(signal), 0);
 });
 
-test('resolves with the response of a backend that denies the upgrade', async () => {
+test('resolves with the response of a backend that rejects the upgrade', async () => {
   await using server = await backend();
   const { signal } = new AbortController();
   const requested = server.get('/denied');
@@ -53,7 +53,7 @@ test('resolves with the response of a backend that denies the upgrade', async ()
   assert.equal(listeners(signal), 0);
 });
 
-test('destroys the request and leaves no listener when the signal is aborted before the response', async () => {
+test('destroys the request and removes its listener when the signal is aborted before the response', async () => {
   await using server = await backend();
   const controller = new AbortController();
   const requested = server.get('/slow');
@@ -71,7 +71,7 @@ test('destroys the request when the connection is not established within the dea
   const asked: ClientRequest = request({
     host: '127.0.0.1',
     port: 9,
-    // Never connects: the factory returns no socket.
+    // The factory returns no socket, so that the request never connects.
     createConnection: () => undefined,
   });
   const response = sendWithConnectDeadline(asked, undefined, { clock, ms: 1000 }, signal);

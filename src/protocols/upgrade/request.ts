@@ -6,7 +6,10 @@ import { type Clock, LinkedController, onAbort, withDeadline } from '../../lib/i
 
 const keepAliveMs = 30_000;
 
-/** The response to a request that may ask for an upgrade. The caller owns the socket, or the body of the response. */
+/**
+ * The response to a request that may request an upgrade. The caller owns the socket, or the body of
+ * the response.
+ */
 export type BackendResponse =
   | GrantedUpgrade
   | { readonly kind: 'answered'; readonly response: IncomingMessage };
@@ -20,8 +23,8 @@ export interface GrantedUpgrade {
 }
 
 /**
- * Sends the request, with the body if there is one, and resolves with the head of the response. An abort before that
- * destroys the request. No listener is left on the signal.
+ * Sends the request, with the body if there is one, and resolves with the head of the response. An
+ * abort before that destroys the request. The listener on the signal is always removed.
  */
 export async function sendRequest(
   request: ClientRequest,
@@ -45,14 +48,17 @@ export async function sendRequest(
     else body.pipe(request);
   });
   if (signal.aborted) {
-    // The caller has stopped waiting, so nothing else would close the connection.
+    // The caller no longer waits for the response, so the connection is closed here.
     request.destroy();
     signal.throwIfAborted();
   }
   return response;
 }
 
-/** Like `sendRequest`, but also fails when the connection is not established in time; the response may take longer. */
+/**
+ * Like `sendRequest`, but also fails when the connection is not established within a deadline; the
+ * response may take longer.
+ */
 export async function sendWithConnectDeadline(
   request: ClientRequest,
   body: IncomingMessage | undefined,

@@ -3,17 +3,17 @@ import { switchingProtocolsHead } from './headers.ts';
 import { type RelayOptions, relay } from './relay.ts';
 import type { GrantedUpgrade } from './request.ts';
 
-/** The connection of a client whose request asks for an upgrade. */
+/** The connection of a client that requests an upgrade. */
 export interface UpgradingClient {
   readonly socket: Duplex;
-  /** Bytes that the client sent right behind its request. */
+  /** Bytes that the client sent directly after its request. */
   readonly head: Uint8Array;
 }
 
 /**
- * Grants the client the upgrade that the backend granted, and relays bytes between the two until the streams end.
- * Call this after a 101 of the backend only: bytes behind a denied upgrade would reach the backend as a new request with
- * our credentials.
+ * Sends the client the upgrade response of the backend, and relays bytes between the two until the
+ * streams end. Must be called only after a 101 of the backend: bytes after a rejected upgrade would
+ * reach the backend as a new request with this proxy's credentials.
  */
 export async function tunnelUpgrade(
   client: UpgradingClient,

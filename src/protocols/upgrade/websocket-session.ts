@@ -16,12 +16,12 @@ import { IdleTimer } from './idle-timer.ts';
 import type { RelayOptions } from './relay.ts';
 import type { UpgradingClient } from './tunnel.ts';
 
-/** A client's WebSocket while it is served. */
+/** A WebSocket of a client while it is served. */
 export interface WebSocketSession {
   readonly connection: WebSocketConnection;
   /** Aborted when the client has disconnected, was idle for too long, or the server closes. */
   readonly signal: AbortSignal;
-  /** To be called for activity that counts against the idle time: pings do not. */
+  /** Resets the idle time. Must be called for activity; pings are none. */
   touch(): void;
 }
 
@@ -29,7 +29,8 @@ const pingEveryMs = 5_000;
 const leaveWithinMs = 5_000;
 
 /**
- * Accepts the client's WebSocket and serves it until the work is done or aborted, then closes it.
+ * Accepts the client's WebSocket and serves it until the handler has ended or is aborted, then
+ * closes it.
  */
 export async function serveWebSocket(
   { headers, socket, head }: UpgradingClient & { readonly headers: IncomingHttpHeaders },
@@ -61,7 +62,10 @@ export async function serveWebSocket(
   }
 }
 
-/** Waits for the client to read the last bytes and close; its further input is discarded. */
+/**
+ * Waits until the client has read the last bytes and closed the connection; its further input is
+ * discarded.
+ */
 async function closeGracefully(socket: Duplex, clock: Clock): Promise<void> {
   if (socket.destroyed) return;
   socket.resume();

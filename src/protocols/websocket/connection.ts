@@ -11,32 +11,35 @@ export class WebSocketConnection {
   readonly #reader = new WebSocketReader();
   #closing = false;
 
-  /** `head`: bytes that the client sent right behind its request. */
+  /** `head` contains bytes that the client sent directly after its request. */
   constructor(socket: Duplex, head: Uint8Array) {
     this.#socket = socket;
     this.#head = head;
   }
 
-  /** Resolves when the client accepts more; rejects when it has disconnected. */
+  /**
+   * Sends a binary message. Resolves when the client accepts more; rejects when it has
+   * disconnected.
+   */
   async send(signal: AbortSignal, ...parts: readonly Uint8Array[]): Promise<void> {
     await writeAll(this.#socket, webSocketFrame('binary', ...parts), signal);
   }
 
-  /** The same as a text message. */
+  /** Sends a text message, otherwise like `send`. */
   async sendText(signal: AbortSignal, text: Uint8Array): Promise<void> {
     await writeAll(this.#socket, webSocketFrame('text', text), signal);
   }
 
   /**
-   * Not while earlier data is unread: pings would pile up, and data in flight suffices to detect a
-   * lost client.
+   * Sends a ping unless earlier data is unread: pings would accumulate, and data in flight suffices
+   * to detect a lost client.
    */
   ping(): void {
     if (this.#closing || !this.#socket.writable || this.#socket.writableNeedDrain) return;
     this.#socket.write(webSocketFrame('ping'));
   }
 
-  /** Sends the close frame; nothing is sent after it. */
+  /** Sends the close frame; no frame is sent after it. */
   close(code: number = closeCodes.normal): void {
     if (this.#closing || !this.#socket.writable) return;
     this.#closing = true;
@@ -44,8 +47,9 @@ export class WebSocketConnection {
   }
 
   /**
-   * Received messages until the client closes or its connection ends. A slow consumer slows down
-   * the client. To be called once. A protocol violation closes the connection and is thrown.
+   * The received messages until the client closes or its connection ends. The client can send only
+   * as fast as the caller reads. Must be called once. A protocol violation closes the connection
+   * and is thrown.
    */
   async *messages(): AsyncGenerator<MessagePiece> {
     try {
@@ -67,7 +71,7 @@ export class WebSocketConnection {
     yield* this.#socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
   }
 
-  /** A client that does not read gets no pongs: they would pile up. */
+  /** A client that does not read gets no pongs, because they would accumulate. */
   #answerPing(bytes: Buffer): void {
     if (this.#socket.writable && !this.#socket.writableNeedDrain)
       this.#socket.write(webSocketFrame('pong', bytes));

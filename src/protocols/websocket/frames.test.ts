@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type WebSocketPiece, WebSocketReader, webSocketFrame } from './frames.ts';
 
-/** Masked, as clients send frames. */
+/** Encodes a masked frame, as clients send them. */
 function clientFrame(opcode: number, fin: boolean, payload: Uint8Array, mask: Uint8Array): Buffer {
   const [first, length] = [(fin ? 0x80 : 0) | opcode, payload.length];
   const head =
@@ -33,7 +33,7 @@ function read(wire: Buffer, step: number): WebSocketPiece[] {
   return pieces;
 }
 
-/** The complete messages. */
+/** Joins the pieces of each message. */
 function messages(pieces: readonly WebSocketPiece[]): Buffer[] {
   const all: Buffer[] = [];
   for (const piece of pieces) {
@@ -47,7 +47,7 @@ function messages(pieces: readonly WebSocketPiece[]): Buffer[] {
 const mask = fc.uint8Array({ minLength: 4, maxLength: 4 });
 const payload = fc.uint8Array({ maxLength: 400 });
 
-test('messages are decoded whatever their frames and however the bytes are cut', () => {
+test('decodes WebSocket messages however they are divided into frames and chunks', () => {
   const message = fc.array(fc.tuple(payload, mask), { minLength: 1, maxLength: 4 });
   fc.assert(
     fc.property(fc.array(message, { maxLength: 5 }), fc.integer({ min: 1, max: 500 }), (all, step) => {
@@ -62,12 +62,12 @@ test('messages are decoded whatever their frames and however the bytes are cut',
   );
 });
 
-test('long messages are delivered as they arrive', () => {
+test('delivers long WebSocket messages in pieces as they arrive', () => {
   const bytes = Buffer.alloc(70_000, 'z');
   assert.deepEqual(messages(read(clientFrame(2, true, bytes, Buffer.from([1, 2, 3, 4])), 1000)), [bytes]);
 });
 
-test('control frames may be between the frames of a message', () => {
+test('accepts control frames between the frames of a message', () => {
   const key = Buffer.from([9, 8, 7, 6]);
   const wire = [
     clientFrame(2, false, Buffer.from('a'), key),
@@ -83,7 +83,7 @@ test('control frames may be between the frames of a message', () => {
   );
 });
 
-test('any bytes are decoded or rejected', () => {
+test('decodes or rejects any bytes as WebSocket frames', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 60 })), (chunks) => {
       const reader = new WebSocketReader();
@@ -105,14 +105,14 @@ for (const [what, wire] of [
   ['a long control frame', [0x89, 0xfe, 0, 200]],
   ['a length beyond reason', [0x82, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]],
 ] as const) {
-  test(`rejects ${what}`, () => {
+  test(`rejects malformed WebSocket frames: ${what}`, () => {
     assert.throws(() => [...new WebSocketReader().push(Uint8Array.from(wire))], {
       code: 'WEBSOCKET_MALFORMED',
     });
   });
 }
 
-test('our own frames are complete and not masked', () => {
+test('encodes complete messages without mask', () => {
   assert.deepEqual([...webSocketFrame('binary', Buffer.of(1), Buffer.from('a'))], [0x82, 2, 1, 0x61]);
   assert.deepEqual([...webSocketFrame('ping')], [0x89, 0]);
   assert.deepEqual([...webSocketFrame('binary', Buffer.alloc(300)).subarray(0, 4)], [0x82, 126, 1, 44]);

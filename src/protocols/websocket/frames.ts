@@ -1,6 +1,6 @@
 import { KubelingError } from '../../lib/index.ts';
 
-/** Frames of RFC 6455 as a server decodes and encodes them. */
+/** Decodes and encodes the frames of RFC 6455 on the server side. */
 
 const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 const maxControlBytes = 125;
@@ -14,14 +14,14 @@ export const closeCodes = {
 } as const;
 
 /**
- * A decoded frame or part of one. A message is delivered in pieces as it arrives, however it was
- * framed; an empty message is one empty piece.
+ * A decoded WebSocket frame or part of one. A message is delivered in pieces as it arrives,
+ * independent of its frames; an empty message is one empty piece.
  */
 export type WebSocketPiece =
   | {
       readonly kind: 'message';
       readonly type: 'text' | 'binary';
-      /** Whether it is the first piece of a message. */
+      /** Whether this piece is the first one of a message. */
       readonly first: boolean;
       readonly last: boolean;
       readonly bytes: Buffer;
@@ -42,7 +42,7 @@ export function closeFrame(code: number): Buffer {
   return webSocketFrame('close', body);
 }
 
-/** A complete message, never masked: only clients mask. */
+/** Encodes a complete message without mask: only clients mask. */
 function frameHead(opcode: number, length: number): Buffer {
   const first = 0x80 | opcode;
   if (length < 126) return Buffer.from([first, length]);
@@ -62,14 +62,14 @@ interface OpenFrame {
   left: number;
 }
 
-/** Decodes bytes in any portions; buffers at most one frame header or one control frame. */
+/** Decodes chunks of any size; buffers at most one frame header or one control frame. */
 export class WebSocketReader {
   #held: Buffer = Buffer.alloc(0);
   #frame: OpenFrame | undefined;
-  /** Of the message that is being received. */
+  /** The type of the message that is being received. */
   #message: { readonly type: 'text' | 'binary'; begun: boolean } | undefined;
 
-  /** Throws WEBSOCKET_MALFORMED; nothing can be read after that. */
+  /** Decodes a chunk. Throws WEBSOCKET_MALFORMED, after which no more can be read. */
   *push(chunk: Uint8Array): Generator<WebSocketPiece> {
     const more = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     this.#held = this.#held.length === 0 ? more : Buffer.concat([this.#held, more]);

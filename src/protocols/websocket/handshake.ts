@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** The GUID of RFC 6455 that is appended to the client's key for Sec-WebSocket-Accept. */
+/** The GUID of RFC 6455 that is appended to the client's key to compute Sec-WebSocket-Accept. */
 const acceptSuffix = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 export function isWebSocket(headers: IncomingHttpHeaders): boolean {
   return headers.upgrade?.toLowerCase() === 'websocket';
 }
 
-/** The subprotocols that the client offers, best first. */
+/** The WebSocket subprotocols that the client offers, in its order of preference. */
 export function offeredProtocols(headers: IncomingHttpHeaders): readonly string[] {
   return (headers['sec-websocket-protocol'] ?? '')
     .split(',')
@@ -16,14 +16,14 @@ export function offeredProtocols(headers: IncomingHttpHeaders): readonly string[
     .filter((each) => each !== '');
 }
 
-/** Why a handshake is rejected, as an HTTP response. */
+/** The HTTP response to a rejected handshake, with the reason. */
 export interface HandshakeRefusal {
   readonly status: number;
   readonly message: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Checks the client's part of the opening handshake; undefined when it may be accepted. */
+/** Validates the client's opening handshake; undefined when it can be accepted. */
 export function handshakeProblem({
   method,
   headers,
@@ -45,10 +45,10 @@ export function handshakeProblem({
   return undefined;
 }
 
-/** The response headers, as alternating names and values. */
+/** The headers of the response that accepts the handshake, as alternating names and values. */
 export function acceptHeaders(headers: IncomingHttpHeaders, protocol: string): readonly string[] {
   const accept = createHash('sha1').update(`${headers['sec-websocket-key']}${acceptSuffix}`).digest('base64');
-  // A client that offers no subprotocol is given none.
+  // The response to a client that offers no subprotocol names none.
   const spoken = protocol === '' ? [] : ['Sec-WebSocket-Protocol', protocol];
   return ['Upgrade', 'websocket', 'Connection', 'Upgrade', 'Sec-WebSocket-Accept', accept, ...spoken];
 }

@@ -1,26 +1,29 @@
 import type { X509Certificate } from 'node:crypto';
 
-/** When a certificate and all its issuers are valid, in milliseconds since 1970. */
+/** The period in which a certificate and all its issuers are valid, in milliseconds since 1970. */
 export interface ValidityPeriod {
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
-/** The chain is trusted, and how long it is valid. */
+/** The result of a check: whether the chain is trusted, and how long it is valid. */
 export type ChainResult =
   | { readonly kind: 'vouched'; readonly time: ValidityPeriod }
   | { readonly kind: 'stranger'; readonly why: string };
 
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyUse = '2.5.29.37.0';
-/** Longer than any reasonable chain; the client chooses what it sends. */
+/**
+ * The maximum length of a chain, longer than any reasonable one, because the client chooses the
+ * certificates it sends.
+ */
 const maxLinks = 8;
 const maxSignatureChecks = 64;
 
 /**
  * Whether a client certificate chains to one of the roots at this time, using the intermediates
- * that the client sent. It does not replace the check of the TLS handshake, which is stricter: it
- * repeats it with the current roots and time.
+ * that the client sent. It repeats the check of the TLS handshake, which is stricter, with the
+ * current roots and time, and does not replace it.
  */
 export function checkChain(
   presented: readonly X509Certificate[],
@@ -40,7 +43,10 @@ class ChainSearch {
   readonly #between: readonly X509Certificate[];
   readonly #roots: readonly X509Certificate[];
   readonly #nowMs: number;
-  /** Certificates can sign each other in many ways; the number of checked paths is limited. */
+  /**
+   * The remaining number of signature checks. It is limited, because certificates can sign each
+   * other in many ways.
+   */
   #checksLeft = maxSignatureChecks;
 
   constructor(intermediates: readonly X509Certificate[], roots: readonly X509Certificate[], nowMs: number) {
@@ -49,7 +55,10 @@ class ChainSearch {
     this.#nowMs = nowMs;
   }
 
-  /** How long the certificate and its issuers are valid; undefined when they are not. */
+  /**
+   * The period in which the certificate and its issuers are valid; undefined when they are not
+   * valid now.
+   */
   validityOf(certificate: X509Certificate, depth: number): ValidityPeriod | undefined {
     const own = validTime(certificate);
     if (!isValidAt(own, this.#nowMs) || !allowsClientAuth(certificate)) return undefined;
@@ -70,9 +79,12 @@ class ChainSearch {
   }
 }
 
-/** An authority may be limited to some uses; without such an extension it is valid for all. */
+/**
+ * Whether the extended key usage of a certificate allows client authentication; without the
+ * extension it does.
+ */
 function allowsClientAuth({ keyUsage }: X509Certificate): boolean {
-  // Node's keyUsage contains the extended uses; undefined without the extension.
+  // keyUsage of Node.js contains the extended key usages; undefined without the extension.
   const uses = keyUsage as readonly string[] | undefined;
   return uses === undefined || uses.includes(clientAuth) || uses.includes(anyUse);
 }

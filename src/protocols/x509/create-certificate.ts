@@ -38,7 +38,7 @@ import { publicKeyDer, readPem, writePem } from './private-key.ts';
 
 export interface CertificateContents {
   readonly identity: Identity;
-  /** Its public key; a private key stands for its public half. */
+  /** The public key of the certificate; of a private key the public part is used. */
   readonly key: KeyObject;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
@@ -52,7 +52,10 @@ export interface Issuer {
   readonly key: KeyObject;
 }
 
-/** An X.509 v3 certificate in PEM. A self-signed one has its own subject and key as the issuer. */
+/**
+ * Creates an X.509 v3 certificate in PEM. For a self-signed one the issuer has the same subject and
+ * key.
+ */
 export function createCertificate(contents: CertificateContents, issuer: Issuer): string {
   const { identity, key, notBeforeMs, notAfterMs } = contents;
   const toBeSigned = derSequence(
@@ -68,7 +71,7 @@ export function createCertificate(contents: CertificateContents, issuer: Issuer)
   return writePem({ label: 'CERTIFICATE', der: signedDer(toBeSigned, issuer.key) });
 }
 
-/** Unpredictable, never zero, never negative. */
+/** An unpredictable positive serial number. */
 function serialNumber(): Buffer {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
@@ -107,7 +110,7 @@ const ecdsa: Readonly<Record<string, Algorithm>> = {
   secp521r1: { oid: '1.2.840.10045.4.3.4', hash: 'sha512', hasParameters: false },
 };
 
-/** The supported signature algorithms: for a key of this type, the hash of each algorithm. */
+/** The supported signature algorithms: the hash of each algorithm by the type of the key. */
 const known: Readonly<Record<string, Readonly<Record<string, string | null>>>> = {
   rsa: {
     '1.2.840.113549.1.1.11': 'sha256',
@@ -128,15 +131,15 @@ function signatureAlgorithmDer(key: KeyObject): Buffer {
 }
 
 /**
- * The signed content, followed by the algorithm and the signature: the outer form of requests and
- * certificates.
+ * Encodes signed content, followed by the algorithm and the signature: the outer structure of
+ * certificate requests and certificates.
  */
 function signedDer(what: Buffer, key: KeyObject): Buffer {
   const signature = sign(algorithmOf(key).hash, what, key);
   return derSequence(what, signatureAlgorithmDer(key), derBitString(signature));
 }
 
-/** Whether such an outer form was signed with this key. */
+/** Whether a certificate request or certificate was signed with this key. */
 function isSignedBy(signed: DerElement, publicKey: KeyObject): boolean {
   const [what, how, signature] = childrenOf(signed, tags.sequence);
   const [oid] = childrenOf(how, tags.sequence);
@@ -159,7 +162,7 @@ function algorithmOf(key: KeyObject): Algorithm {
 const label = 'CERTIFICATE REQUEST';
 const extensionRequest = '1.2.840.113549.1.9.14';
 
-/** A PKCS #10 request in PEM, signed with its own key. */
+/** Creates a PKCS #10 certificate request in PEM, signed with its own key. */
 export function createCertificateRequest(identity: Identity, key: KeyObject): string {
   const info = derSequence(
     derInteger(Buffer.from([0])),
@@ -177,7 +180,7 @@ export interface CertificateRequest {
   readonly publicKey: KeyObject;
 }
 
-/** Also checks that the requester has the key. */
+/** Parses a certificate request; throws unless it was signed with the requester's key. */
 export function readCertificateRequest(pem: string): CertificateRequest {
   const block = readPem(pem).find((one) => one.label === label);
   if (block === undefined) throw invalid(`it must have a PEM block ${label}`);

@@ -15,7 +15,9 @@ export const tags = {
   set: 0x31,
 } as const;
 
-/** One element with its tag and length (DER: every value has exactly one encoding). */
+/**
+ * Encodes one ASN.1 element with its tag and length (DER: every value has exactly one encoding).
+ */
 export function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([Buffer.from([tag]), lengthBytes(content.length), content]);
@@ -25,16 +27,19 @@ export function derSequence(...parts: readonly Uint8Array[]): Buffer {
   return der(tags.sequence, ...parts);
 }
 
-/** `[n]` around complete elements, or in place of the tag of a constructed element. */
+/**
+ * Encodes the context-specific tag `[n]`, around complete elements or in place of the tag of a
+ * constructed element.
+ */
 export function derTagged(number: number, ...parts: readonly Uint8Array[]): Buffer {
   return der(0xa0 + number, ...parts);
 }
 
-/** A non-negative integer from its big-endian bytes. */
+/** Encodes a non-negative integer from its big-endian bytes. */
 export function derInteger(magnitude: Uint8Array): Buffer {
   const from = magnitude.findIndex((byte) => byte !== 0);
   const short = from < 0 ? Buffer.from([0]) : magnitude.subarray(from);
-  // A leading bit that is set would make it negative.
+  // A zero byte is added in front of a set leading bit, which would make the integer negative.
   const sign = (short[0] ?? 0) >= 0x80 ? [Buffer.from([0])] : [];
   return der(tags.integer, ...sign, short);
 }
@@ -44,7 +49,7 @@ export function derOid(dotted: string): Buffer {
   return der(tags.oid, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
 }
 
-/** Complete bytes only. */
+/** Encodes a bit string from bytes. */
 export function derBitString(bytes: Uint8Array, unusedBits = 0): Buffer {
   return der(tags.bitString, Buffer.from([unusedBits]), bytes);
 }
@@ -57,7 +62,7 @@ export function derTrue(): Buffer {
   return der(tags.boolean, Buffer.from([0xff]));
 }
 
-/** With seconds. Years from 2050 on use GeneralizedTime, as X.509 requires. */
+/** Encodes a time with seconds. Years from 2050 on use GeneralizedTime, as X.509 requires. */
 export function derTime(ms: number): Buffer {
   const text = new Date(ms)
     .toISOString()
@@ -87,11 +92,11 @@ function base128(value: number): number[] {
 export interface DerElement {
   readonly tag: number;
   readonly content: Buffer;
-  /** With its tag and length. */
+  /** The complete element, including its tag and length. */
   readonly bytes: Buffer;
 }
 
-/** The consecutive elements in the bytes. */
+/** Decodes the consecutive elements in the bytes. */
 export function readDer(bytes: Buffer): DerElement[] {
   const elements: DerElement[] = [];
   for (let at = 0; at < bytes.length; ) {
@@ -102,14 +107,14 @@ export function readDer(bytes: Buffer): DerElement[] {
   return elements;
 }
 
-/** The only element in the bytes. */
+/** Decodes the only element in the bytes. */
 export function readOneDer(bytes: Buffer): DerElement {
   const [element, ...more] = readDer(bytes);
   if (element === undefined || more.length > 0) throw malformed('it must be one value');
   return element;
 }
 
-/** The elements inside an element with this tag. */
+/** Decodes the elements inside an element that must have this tag. */
 export function childrenOf(element: DerElement | undefined, tag: number): DerElement[] {
   return readDer(contentOf(element, tag));
 }
@@ -119,7 +124,7 @@ export function contentOf(element: DerElement | undefined, tag: number): Buffer 
   return element.content;
 }
 
-/** An object identifier in dotted form. */
+/** Decodes an object identifier to dotted form. */
 export function readOid(element: DerElement | undefined): string {
   const [first = 0, ...rest] = contentOf(element, tags.oid);
   const arcs = [Math.min(2, Math.floor(first / 40)), 0];

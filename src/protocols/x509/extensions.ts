@@ -32,10 +32,10 @@ export type KeyUse =
   | 'crl-sign';
 export type ExtendedUse = 'server-auth' | 'client-auth';
 
-/** In place of the tag of an octet string. */
+/** The context-specific tag of the key identifier, in place of that of an octet string. */
 const keyIdTag = 0x80;
 
-/** Bits are counted from the highest. */
+/** The numbers of key usage bits, counted from the highest bit. */
 const useBits: Readonly<Record<KeyUse, number>> = {
   'digital-signature': 0,
   'content-commitment': 1,
@@ -77,12 +77,12 @@ export function subjectKeyIdExtension(id: Uint8Array): Buffer {
   return extension(oids.subjectKeyId, 'plain', der(tags.octetString, id));
 }
 
-/** The key that signed it: some clients require it. */
+/** The identifier of the issuer's key, which some clients require. */
 export function authorityKeyIdExtension(id: Uint8Array): Buffer {
   return extension(oids.authorityKeyId, 'plain', derSequence(der(keyIdTag, id)));
 }
 
-/** The alternative names in a list of extensions; none without that extension. */
+/** The subject alternative names in a list of extensions; none without that extension. */
 export function altNamesIn(extensions: readonly DerElement[]): ReadAltNames {
   for (const one of extensions) {
     const [oid, ...rest] = childrenOf(one, tags.sequence);

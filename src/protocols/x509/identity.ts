@@ -16,14 +16,14 @@ export interface Identity {
   readonly commonName: string;
   readonly organizations: readonly string[];
   readonly dnsNames: readonly string[];
-  /** In canonical form. */
+  /** The IP addresses in canonical form. */
   readonly ips: readonly string[];
 }
 
 export type Subject = Pick<Identity, 'commonName' | 'organizations'>;
 export type AltNames = Pick<Identity, 'dnsNames' | 'ips'>;
 
-/** All kinds of alternative names, including those we never write. */
+/** All kinds of subject alternative names, including those that are never created here. */
 export interface ReadAltNames extends AltNames {
   readonly emailAddresses: readonly string[];
   readonly uris: readonly string[];
@@ -40,7 +40,7 @@ export function subjectDer({ commonName, organizations }: Subject): Buffer {
   );
 }
 
-/** Other parts of a name are ignored. */
+/** Other attributes of a distinguished name are ignored. */
 export function readSubject(element: DerElement | undefined): Subject {
   const parts = childrenOf(element, tags.sequence)
     .flatMap((set) => childrenOf(set, tags.set))
@@ -73,7 +73,9 @@ export function readAltNames(element: DerElement | undefined): ReadAltNames {
   };
 }
 
-/** What the desired identity has and the other lacks, as text; undefined if nothing is missing. */
+/**
+ * Describes what the desired identity has and the other one lacks; undefined if nothing is missing.
+ */
 export function missingFrom(actual: Identity, required: Identity): string[] {
   const missing = (what: string, have: readonly string[], want: readonly string[]) =>
     want.filter((value) => !have.includes(value)).map((value) => `${what} ${value}`);
@@ -85,7 +87,7 @@ export function missingFrom(actual: Identity, required: Identity): string[] {
   ];
 }
 
-/** Equal for equal identities. */
+/** A text that is equal for equal identities. */
 export function identityKey({ commonName, organizations, dnsNames, ips }: Identity): string {
   return JSON.stringify([commonName, [...organizations].sort(), [...dnsNames].sort(), [...ips].sort()]);
 }
@@ -97,8 +99,8 @@ function textOf(element: DerElement | undefined): string {
 }
 
 /**
- * The bytes of an address as certificates store it, or undefined if it is invalid. A mapped IPv4
- * address is IPv4.
+ * The bytes of an IP address as certificates store it; undefined if it is invalid. An IPv4-mapped
+ * IPv6 address becomes IPv4.
  */
 export function ipBytes(text: string): Buffer | undefined {
   if (isIP(text) === 0 || text.includes('%')) return undefined;
@@ -107,13 +109,13 @@ export function ipBytes(text: string): Buffer | undefined {
   return isMapped(bytes) ? bytes.subarray(12) : bytes;
 }
 
-/** The canonical form of an address, for comparison; undefined if it is invalid. */
+/** The canonical form of an IP address, for comparison; undefined if it is invalid. */
 export function canonicalIp(text: string): string | undefined {
   const bytes = ipBytes(text);
   return bytes === undefined ? undefined : ipText(bytes);
 }
 
-/** Of 4 or 16 bytes; undefined otherwise. */
+/** Formats an IP address of 4 or 16 bytes; undefined for other lengths. */
 export function ipText(bytes: Buffer): string | undefined {
   if (bytes.length === 4) return bytes.join('.');
   if (bytes.length !== 16) return undefined;
@@ -121,7 +123,7 @@ export function ipText(bytes: Buffer): string | undefined {
   return shortened(groups);
 }
 
-/** The longest run of zero groups, the first of equals, becomes `::`. */
+/** The longest run of zero groups becomes `::`; of equally long ones the first. */
 function shortened(groups: readonly string[]): string {
   let best = { at: 0, length: 1 };
   for (let at = 0; at < 8; at++) {
@@ -142,7 +144,7 @@ function ipv6Bytes(text: string): Buffer {
   return bytes;
 }
 
-/** The end of an IPv6 address may be an IPv4 address. */
+/** The last four bytes of an IPv6 address may be written as an IPv4 address. */
 function groupsOf(text: string): number[] {
   return text
     .split(':')

@@ -5,37 +5,37 @@ import { altNamesIn } from './extensions.ts';
 import { type Identity, readSubject } from './identity.ts';
 import { keyPem, readPem, readPrivateKey, writePem } from './private-key.ts';
 
-/** The fields of a certificate. */
+/** The fields of a certificate that are used. */
 export interface Leaf extends Identity {
   readonly issuerName: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** SHA-256 in hexadecimal: identifies the certificate. */
+  /** The SHA-256 fingerprint in hexadecimal, which identifies the certificate. */
   readonly fingerprint: string;
 }
 
-/** A certificate with its intermediates and its key, which match. */
+/** A certificate with its intermediates and its private key, which match. */
 export interface KeyPair {
   readonly leaf: Leaf;
-  /** The leaf first. */
+  /** The certificates of the chain, the leaf first. */
   readonly certificatePem: string;
   readonly keyPem: string;
-  /** The file it was read from, for messages. */
+  /** The file from which the pair was read, for messages. */
   readonly from: string;
 }
 
 export interface PairTexts {
   readonly certificate: string;
   readonly key: string;
-  /** The file or files, named in errors. */
+  /** The file or files of the pair, which errors name. */
   readonly from: string;
 }
 
 const certificateLabel = 'CERTIFICATE';
 
 /**
- * Throws CERTIFICATE_INVALID that names the file. Both texts may be the same one, with certificate
- * and key.
+ * Parses a certificate and its key. Throws CERTIFICATE_INVALID that names the file. Both texts may
+ * be the same one, with certificate and key.
  */
 export function readKeyPair({ certificate, key, from }: PairTexts): KeyPair {
   const certificates = certificatesIn(certificate, from);
@@ -70,7 +70,7 @@ function certificatesIn(pem: string, from: string): X509Certificate[] {
 
 function leafOf(certificate: X509Certificate): Leaf {
   const fields = childrenOf(childrenOf(readOneDer(certificate.raw), tags.sequence)[0], tags.sequence);
-  // The version is first if it is present.
+  // The version field is optional and precedes the serial number.
   const at = fields[0]?.tag === 0xa0 ? 1 : 0;
   const extensions = fields.find(({ tag }) => tag === 0xa3);
   const list = extensions === undefined ? [] : childrenOf(readOneDer(extensions.content), tags.sequence);
@@ -86,7 +86,7 @@ function leafOf(certificate: X509Certificate): Leaf {
   };
 }
 
-/** Whether it has expired. */
+/** Whether the certificate has expired. */
 export function isExpired(leaf: Leaf, nowMs: number): boolean {
   return nowMs > leaf.notAfterMs;
 }

@@ -10,8 +10,8 @@ import { promisify } from 'node:util';
 export type KeyKind = 'ec-p256' | 'rsa-2048';
 
 /**
- * P-256 takes a fraction of a millisecond and is generated synchronously; RSA is slow and generated
- * in the thread pool.
+ * Generates a private key. P-256 takes a fraction of a millisecond and is generated synchronously;
+ * RSA is slow and generated in the thread pool.
  */
 export async function newPrivateKey(kind: KeyKind): Promise<KeyObject> {
   if (kind === 'ec-p256') return newEcKey();
@@ -22,13 +22,16 @@ export function newEcKey(): KeyObject {
   return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 }
 
-/** In the format of the Go kubelet. */
+/** Encodes a private key in the PEM format of the Go kubelet. */
 export function keyPem(key: KeyObject): string {
   const type = key.asymmetricKeyType === 'ec' ? 'sec1' : key.asymmetricKeyType === 'rsa' ? 'pkcs1' : 'pkcs8';
   return key.export({ format: 'pem', type } as { format: 'pem'; type: 'pkcs8' }).toString();
 }
 
-/** The key in a PEM text that may contain certificates too; undefined without a readable key. */
+/**
+ * The private key in a PEM text that may also contain certificates; undefined without a readable
+ * key.
+ */
 export function readPrivateKey(pem: string): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
@@ -37,13 +40,13 @@ export function readPrivateKey(pem: string): KeyObject | undefined {
   }
 }
 
-/** The public key as certificates store it. */
+/** The public key in the encoding of certificates. */
 export function publicKeyDer(key: KeyObject): Buffer {
   const publicKey = key.type === 'private' ? createPublicKey(key) : key;
   return publicKey.export({ format: 'der', type: 'spki' });
 }
 
-/** One `-----BEGIN label-----` block. */
+/** One PEM block, which starts with `-----BEGIN label-----`. */
 export interface PemBlock {
   readonly label: string;
   readonly der: Buffer;
@@ -51,7 +54,9 @@ export interface PemBlock {
 
 const mark = /-----(BEGIN|END) ([A-Z0-9 ]{1,64})-----/g;
 
-/** All blocks of a text, whatever is between them. A block without its end is skipped. */
+/**
+ * All PEM blocks of a text, with any text between them. A block without its end line is skipped.
+ */
 export function readPem(text: string): PemBlock[] {
   const blocks: PemBlock[] = [];
   let open: { readonly label: string; readonly from: number } | undefined;
@@ -70,7 +75,7 @@ export function writePem({ label, der }: PemBlock): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ''].join('\n');
 }
 
-/** Headers, as in old encrypted keys, are not part of the value. */
+/** Header lines of a PEM block, as in old encrypted keys, are not part of its value. */
 function bodyOnly(body: string): string {
   return body
     .split(/\r?\n/)

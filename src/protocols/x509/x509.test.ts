@@ -15,8 +15,8 @@ const identity: Identity = {
   ips: ['10.0.0.1', 'fd00::1'],
 };
 
-describe('DER', () => {
-  test('lengths, integers and object identifiers have their only encoding', () => {
+describe('DER encoding', () => {
+  test('encodes lengths, integers and object identifiers in their only valid form', () => {
     assert.equal(der(tags.octetString, Buffer.alloc(127)).subarray(0, 2).toString('hex'), '047f');
     assert.equal(der(tags.octetString, Buffer.alloc(128)).subarray(0, 3).toString('hex'), '048180');
     assert.equal(der(tags.octetString, Buffer.alloc(70_000)).subarray(0, 5).toString('hex'), '0483011170');
@@ -25,13 +25,13 @@ describe('DER', () => {
     assert.equal(derOid('1.2.840.113549.1.9.14').toString('hex'), '06092a864886f70d01090e');
   });
 
-  test('an object identifier survives encoding', () => {
+  test('decodes an object identifier as it was encoded', () => {
     for (const oid of ['1.2.840.113549.1.9.14', '2.5.29.17', '0.9.2342', '2.5.4.3']) {
       assert.equal(readOid(readOneDer(derOid(oid))), oid);
     }
   });
 
-  test('years from 2050 on are written with four digits', () => {
+  test('encodes years from 2050 on with four digits', () => {
     assert.equal(
       derTime(Date.UTC(2049, 11, 31, 23, 59, 59))
         .subarray(2)
@@ -46,7 +46,7 @@ describe('DER', () => {
     );
   });
 
-  test('rejects truncated input and never reads beyond its end', () => {
+  test('rejects truncated DER input and never reads past its end', () => {
     const whole = der(tags.sequence, derInteger(Buffer.from([1])), der(tags.octetString, Buffer.alloc(200)));
     for (let length = 1; length < whole.length; length++) {
       assert.throws(() => readDer(whole.subarray(0, length)), { code: 'CERTIFICATE_INVALID' });
@@ -56,8 +56,8 @@ describe('DER', () => {
   });
 });
 
-describe('PEM', () => {
-  test('finds blocks between other text, with either line end, without headers', () => {
+describe('PEM parsing', () => {
+  test('finds PEM blocks between other text, with either line end, and skips their headers', () => {
     const text = `hello\r\n${writePem({ label: 'A B', der: Buffer.alloc(100, 7) }).replaceAll('\n', '\r\n')}there
 -----BEGIN RSA PRIVATE KEY-----
 Proc-Type: 4,ENCRYPTED
@@ -71,8 +71,8 @@ AQID
   });
 });
 
-describe('addresses', () => {
-  test('have one canonical form', () => {
+describe('IP addresses in certificates', () => {
+  test('converts an IP address to its only canonical form', () => {
     const spellings: readonly (readonly [string, string | undefined])[] = [
       ['10.1.2.3', '10.1.2.3'],
       ['::ffff:10.1.2.3', '10.1.2.3'],
@@ -100,18 +100,18 @@ describe('certificate requests', () => {
     ['RSA', generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey],
     ['Ed25519', generateKeyPairSync('ed25519').privateKey],
   ] as const) {
-    test(`with a ${kind} key contains its identity`, () => {
+    test(`a request with a ${kind} key contains its identity`, () => {
       const read = readCertificateRequest(createCertificateRequest(identity, key));
       assert.deepEqual(read.identity, identity);
     });
   }
 
-  test('without names is read without names', () => {
+  test('parses a certificate request without alternative names', () => {
     const plain = { ...identity, dnsNames: [], ips: [] };
     assert.deepEqual(readCertificateRequest(createCertificateRequest(plain, newEcKey())).identity, plain);
   });
 
-  test('with a changed byte is rejected', () => {
+  test('rejects a certificate request with a changed byte', () => {
     const [block] = readPem(createCertificateRequest(identity, newEcKey()));
     assert.ok(block);
     const at = block.der.indexOf('node-1.example');
@@ -119,7 +119,7 @@ describe('certificate requests', () => {
     assert.throws(() => readCertificateRequest(writePem(block)), /signature is wrong/);
   });
 
-  test('rejects a key of an unsupported type', () => {
+  test('rejects a certificate request with a key of an unsupported type', () => {
     const key = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey;
     assert.throws(() => createCertificateRequest(identity, key), { code: 'CERTIFICATE_INVALID' });
   });
@@ -141,7 +141,7 @@ describe('certificates', () => {
     { subject, key },
   );
 
-  test('Node.js reads the identity of a certificate', () => {
+  test('Node.js parses the identity of a created certificate', () => {
     const read = new X509Certificate(pem);
     assert.equal(read.subject, 'O=system:nodes\nO=more\\, \\"of\\" = them\nCN=system:node:née');
     assert.equal(
@@ -155,7 +155,7 @@ describe('certificates', () => {
     assert.ok(read.checkIP('10.0.0.1'));
   });
 
-  test('we read the identity of a certificate', () => {
+  test('parses the identity of a created certificate', () => {
     const { leaf } = readKeyPair({ certificate: pem, key: keyPem(key), from: 'test' });
     const { commonName, organizations, dnsNames, ips, notBeforeMs, notAfterMs, issuerName } = leaf;
     assert.deepEqual({ commonName, organizations, dnsNames, ips }, identity);
@@ -163,7 +163,7 @@ describe('certificates', () => {
     assert.equal(issuerName, 'ca');
   });
 
-  test('rejects a pair that does not match or is invalid, with the name of its file', () => {
+  test('rejects a certificate and key that do not match or are invalid, and names the file', () => {
     const wrong = [
       { certificate: pem, key: keyPem(newEcKey()), from: '/x/a.pem' },
       { certificate: pem, key: 'nothing', from: '/x/a.pem' },
@@ -178,7 +178,7 @@ describe('certificates', () => {
       assert.throws(() => readKeyPair(texts), { code: 'CERTIFICATE_INVALID', message: /\/x\/a\.pem/ });
   });
 
-  test('keys have the format of the Go kubelet', () => {
+  test('encodes private keys in the format of the Go kubelet', () => {
     assert.match(keyPem(key), /BEGIN EC PRIVATE KEY/);
     assert.match(
       keyPem(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey),
@@ -187,7 +187,7 @@ describe('certificates', () => {
     assert.ok(readPrivateKey(pem + keyPem(key))?.equals(key));
   });
 
-  test('lists what a certificate lacks', () => {
+  test('lists the names that a certificate lacks', () => {
     const [leaf] = readLeaves(pem, 'test');
     assert.ok(leaf);
     assert.deepEqual(missingFrom(leaf, identity), []);

@@ -3,8 +3,8 @@ import { anywhere, type HintProvider } from '../topology/index.ts';
 import type { Rejection } from './index.ts';
 
 /**
- * Lets each provider allocate the resources of each container, init containers first. Returns why
- * the pod cannot run; its allocations so far are released once the pod is inactive.
+ * Calls each provider of exclusive resources to allocate for each container, init containers first.
+ * Returns why the pod is rejected; its allocations so far are released once the pod is inactive.
  */
 export async function allocateFromProviders(
   pod: Pod,
@@ -24,7 +24,7 @@ export async function allocateFromProviders(
   }
 }
 
-/** The rejection for an unexpected error of a provider. */
+/** The rejection of a pod after an unexpected error of a provider. */
 function unexpectedAdmissionError(error: unknown): Rejection {
   const why = error instanceof Error ? error.message : String(error);
   return {

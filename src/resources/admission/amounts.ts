@@ -9,7 +9,10 @@ import {
   readResources,
 } from '../../pods/index.ts';
 
-/** Amounts in the units of comparisons and messages: millicores for CPU, otherwise whole units. */
+/**
+ * Resource amounts in the units of comparisons and messages: millicores for CPU, otherwise whole
+ * units.
+ */
 export type Amounts = ReadonlyMap<string, bigint>;
 
 function amountsOf(list: ResourceList): Amounts {
@@ -17,7 +20,8 @@ function amountsOf(list: ResourceList): Amounts {
 }
 
 /**
- * Cached because specs are immutable, and each admission sums the requests of all pods of the node.
+ * The requests of pods are cached because specs are immutable, and each admission sums the requests
+ * of all pods of the node.
  */
 const cachedRequests = new WeakMap<Pod['spec'], Amounts>();
 
@@ -44,7 +48,7 @@ export function sumOf(lists: Iterable<Amounts>): Amounts {
   return sum;
 }
 
-/** Resources that are defined outside Kubernetes, such as those of device plugins. */
+/** Whether a resource is defined outside Kubernetes, such as those of device plugins. */
 export function isExtendedResource(name: string): boolean {
   return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.');
 }
@@ -55,7 +59,7 @@ export function isCountedResource(name: string): boolean {
 }
 
 /**
- * Returns the requests that this node has to fulfil. Excludes extended resources that the node does
+ * Returns the requests that this node must fulfil. Excludes extended resources that the node does
  * not have, which the scheduler accounts for, and those that ResourceClaims provide.
  */
 export function requestsOfNode(pod: Pod, allocatable: Amounts): Amounts {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { declaredFeatures } from './declared-features.ts';
 
-test('declares the features whose gates are enabled, and none without the gate for declarations', () => {
+test('declares the features whose gates are enabled, and none if the gate for declarations is disabled', () => {
   assert.deepEqual(
     declaredFeatures(() => true),
     [

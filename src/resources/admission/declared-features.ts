@@ -1,5 +1,5 @@
 /**
- * Features that a node has to declare before pods and clients use them, each with its own feature
+ * Features that a node must declare before pods and clients use them, each with its own feature
  * gate.
  */
 const featureGates = [
@@ -9,7 +9,7 @@ const featureGates = [
   'RestartAllContainersOnContainerExits',
 ];
 
-/** The features that the node declares; undefined if it does not declare any. */
+/** The features that the node declares; undefined if the gate for declarations is disabled. */
 export function declaredFeatures(isGateEnabled: (gate: string) => boolean): readonly string[] | undefined {
   return isGateEnabled('NodeDeclaredFeatures')
     ? featureGates.filter((gate) => isGateEnabled(gate))

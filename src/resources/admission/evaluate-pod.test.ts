@@ -41,7 +41,7 @@ function asking(requests: Requests, name = 'web', more: PodParts['spec'] = {}): 
   });
 }
 
-/** Returns `admit`, the reason and message of the rejection, or the next step. */
+/** Evaluates a pod: returns `admit`, the reason and message of the rejection, or the next step. */
 function evaluated(pod: Pod, facts: Partial<AdmissionFacts> = {}): string {
   const evaluation = evaluatePod(pod, { ...calm, ...facts });
   if (evaluation.kind === 'preempt') {
@@ -57,10 +57,10 @@ const withSpec = (spec: PodParts['spec']) => aPod({ spec: { ...spec } });
 const critical = { priority: 2_000_000_000 };
 const affinityMessage = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
 
-describe('node capacity', () => {
+describe('admission by node capacity', () => {
   const used = asking({ cpu: '3838m', memory: '512Mi', 'example.com/gpu': '1' }, 'other');
 
-  it('rejects a pod by resource, with CPU in millicores and memory in bytes', () => {
+  it('rejects a pod that exceeds a resource, with CPU in millicores and memory in bytes', () => {
     const rows: readonly (readonly [Requests, string])[] = [
       [{ cpu: '82m', memory: '512Mi' }, 'admit'],
       [
@@ -83,7 +83,8 @@ describe('node capacity', () => {
         { 'hugepages-2Mi': '6Mi' },
         "OutOfhugepages-2Mi: Node didn't have enough resource: hugepages-2Mi, requested: 6291456, used: 0, capacity: 4194304",
       ],
-      // The scheduler accounts for resources that the node does not have.
+      // Admission ignores resources that the node does not have, because the scheduler accounts for
+      // them.
       [{ 'example.com/fpga': '9' }, 'admit'],
       [
         { cpu: '4', memory: '2Gi' },
@@ -94,7 +95,7 @@ describe('node capacity', () => {
       assert.equal(evaluated(asking(requests), { others: [used] }), expected);
   });
 
-  it('limits the number of pods, whatever they request', () => {
+  it('limits the number of admitted pods, whatever they request', () => {
     const rest = ['a', 'b', 'c'].map((name) => asking({}, name));
     assert.equal(
       evaluated(asking({ cpu: '9' }), { others: rest }),
@@ -103,7 +104,7 @@ describe('node capacity', () => {
     assert.equal(evaluated(asking({}), { others: rest.slice(1) }), 'admit');
   });
 
-  it('includes the overhead of the RuntimeClass, and excludes resources from claims', () => {
+  it('includes the overhead of the RuntimeClass in the requests, and excludes resources from claims', () => {
     const heavy = asking({ cpu: '3900m' }, 'web', { overhead: { cpu: '21m' } });
     assert.match(evaluated(heavy), /^OutOfcpu: .*requested: 3921,/);
     for (const resourceName of ['example.com/gpu', 'deviceclass.resource.kubernetes.io/gpu']) {
@@ -115,7 +116,7 @@ describe('node capacity', () => {
     }
   });
 
-  it('waits when terminating pods will release enough resources', () => {
+  it('waits with an admission when terminating pods will release enough resources', () => {
     const ending = new Set([used.metadata.uid]);
     assert.match(
       evaluated(asking({ cpu: '100m' }), { others: [used], ending }),
@@ -132,7 +133,7 @@ describe('node capacity', () => {
   });
 });
 
-describe('node labels, names, ports and taints', () => {
+describe('admission by node labels, names, ports and taints', () => {
   const term = (key: string, operator: string, ...values: readonly string[]) => ({
     matchExpressions: [{ key, operator, values }],
   });
@@ -148,7 +149,7 @@ describe('node labels, names, ports and taints', () => {
     matchFields: [{ key: 'metadata.name', operator, values }],
   });
 
-  it('fetches the Node object before it rejects a pod only for labels', () => {
+  it('fetches the Node object before it rejects a pod only because of labels', () => {
     assert.equal(evaluated(withSpec({ nodeSelector: { zone: 'a' } })), 'admit');
     const elsewhere = withSpec({ nodeSelector: { zone: 'b' } });
     assert.equal(evaluated(elsewhere), `fetch-node NodeAffinity: ${affinityMessage}`);
@@ -156,7 +157,7 @@ describe('node labels, names, ports and taints', () => {
     assert.equal(evaluated(other), `NodeAffinity: ${affinityMessage}`);
   });
 
-  it('matches required terms, of which one is sufficient', () => {
+  it('admits a pod that matches one of its required node selector terms', () => {
     const matching = [
       requiring(term('zone', 'In', 'x', 'a')),
       requiring(term('zone', 'In', 'x'), term('zone', 'Exists')),
@@ -172,7 +173,7 @@ describe('node labels, names, ports and taints', () => {
     for (const pod of matching) assert.equal(evaluated(pod), 'admit', JSON.stringify(pod.spec.affinity));
   });
 
-  it('does not match terms with other requirements, without requirements, or with invalid ones', () => {
+  it('does not match node selector terms with other requirements, without requirements, or with invalid ones', () => {
     const failing = [
       requiring(),
       requiring({}),
@@ -193,7 +194,7 @@ describe('node labels, names, ports and taints', () => {
       assert.match(evaluated(pod), /^fetch-node NodeAffinity/, JSON.stringify(pod.spec.affinity));
   });
 
-  it('matches by node name', () => {
+  it('rejects a pod whose nodeName is another node', () => {
     assert.equal(evaluated(withSpec({ nodeName: 'n1' })), 'admit');
     assert.equal(
       evaluated(withSpec({ nodeName: 'n2' })),
@@ -251,7 +252,7 @@ describe('node labels, names, ports and taints', () => {
   });
 });
 
-describe('system requirements', () => {
+describe('admission by system requirements', () => {
   it('rejects pods for another operating system', () => {
     const labels = (os: string) => aPod({ metadata: { labels: { 'kubernetes.io/os': os } } });
     assert.equal(evaluated(labels('linux')), 'admit');
@@ -266,7 +267,7 @@ describe('system requirements', () => {
     );
   });
 
-  it('rejects a strict supplemental groups policy if the runtime does not support it', () => {
+  it('rejects a pod with a strict supplemental groups policy if the runtime does not support it', () => {
     const strict = withSpec({ securityContext: { supplementalGroupsPolicy: 'Strict' } });
     assert.equal(evaluated(strict), 'admit');
     assert.equal(
@@ -281,7 +282,7 @@ describe('system requirements', () => {
     assert.equal(evaluated(aPod(), { node: undefined }), 'InvalidNodeInfo: Kubelet cannot get node info.');
   });
 
-  it('rejects features that are disabled or not declared', () => {
+  it('rejects pods that use features which are disabled or not declared', () => {
     const sized = withSpec({ resources: { requests: { cpu: '1' } } });
     assert.equal(evaluated(sized), 'admit');
     assert.equal(
@@ -313,11 +314,11 @@ describe('system requirements', () => {
   });
 });
 
-describe('a node under pressure', () => {
+describe('admission on a node under pressure', () => {
   const evicted = 'Evicted: The node had condition: [MemoryPressure]. ';
   const memory = { pressures: ['MemoryPressure'] };
 
-  it('admits pods with memory requests if only memory is short', () => {
+  it('admits pods with memory requests if the only pressure is memory', () => {
     assert.equal(evaluated(asking({ memory: '1Mi' }), memory), 'admit');
     assert.equal(evaluated(aPod(), memory), evicted);
     assert.equal(
@@ -326,7 +327,7 @@ describe('a node under pressure', () => {
     );
   });
 
-  it('admits pods that tolerate the pressure, and critical pods', () => {
+  it('admits pods that tolerate the pressure taint, and critical pods', () => {
     const key = 'node.kubernetes.io/memory-pressure';
     assert.equal(evaluated(withSpec({ tolerations: [{ key, operator: 'Exists' }] }), memory), 'admit');
     const disk = 'node.kubernetes.io/disk-pressure';
@@ -335,7 +336,7 @@ describe('a node under pressure', () => {
   });
 });
 
-describe('several reasons', () => {
+describe('several reasons for a rejection', () => {
   const sysctlProblem = 'forbidden sysctl';
   const appArmorProblem = 'Cannot enforce AppArmor: AppArmor is not enabled on the host';
   const allocation = { reason: 'TopologyAffinityError', message: 'no' };
@@ -349,7 +350,7 @@ describe('several reasons', () => {
   const pod = aPod({ spec: { nodeName: 'n2', nodeSelector: { zone: 'b' } } });
   const reasonOf = (facts: Partial<AdmissionFacts>, of = pod) => evaluated(of, facts).split(':')[0];
 
-  it('reports the first one, in the order of the Go kubelet', () => {
+  it('reports the first reason of a rejection, in the order of the Go kubelet', () => {
     assert.equal(reasonOf(all), 'Evicted');
     assert.equal(reasonOf({ ...all, pressures: [] }), 'SysctlForbidden');
     assert.equal(reasonOf({ allocation: allocation, appArmorProblem }), 'TopologyAffinityError');
@@ -358,7 +359,7 @@ describe('several reasons', () => {
     assert.equal(reasonOf({ isShuttingDown: true }, aPod()), 'NodeShutdown');
   });
 
-  it('requests exclusive resources, unless the pod is rejected before that', () => {
+  it('requests the allocation of exclusive resources, unless the pod is rejected before', () => {
     assert.equal(evaluated(pod, { allocation: 'pending', appArmorProblem }), 'allocate');
     assert.equal(reasonOf({ allocation: 'pending', sysctlProblem }), 'SysctlForbidden');
     assert.equal(evaluated(pod, { allocation: 'pending', standing: 'restored' }), 'admit');
@@ -374,12 +375,12 @@ describe('several reasons', () => {
     );
   });
 
-  it('does not check AppArmor for a pod that has run', () => {
+  it('does not check AppArmor for a pod that has already run', () => {
     assert.equal(evaluated(aPod({ status: { phase: 'Running' } }), { appArmorProblem }), 'admit');
     assert.match(evaluated(aPod({ status: { phase: 'Pending' } }), { appArmorProblem }), /^AppArmor/);
   });
 
-  it('ignores all reasons for a restored pod, and most of them for a pod that was admitted before', () => {
+  it('admits a restored pod whatever the reasons, and checks few reasons for a pod that was admitted before', () => {
     assert.equal(evaluated(pod, { ...all, standing: 'restored', node: undefined }), 'admit');
     const rest = [asking({ cpu: '3900m' }, 'o')];
     const before = { standing: 'admitted-before', others: rest } as const;
@@ -391,26 +392,26 @@ describe('several reasons', () => {
   });
 });
 
-describe('a critical pod', () => {
+describe('admission of a critical pod', () => {
   const big = asking({ cpu: '3' }, 'web', critical);
 
-  it('preempts pods if only resources are missing', () => {
+  it('preempts pods for a critical pod if only resources are missing', () => {
     assert.equal(evaluated(big, { others: [asking({ cpu: '3' }, 'o')] }), 'preempt cpu: o');
   });
 
-  it('is rejected for any other reason', () => {
+  it('rejects a critical pod for any other reason', () => {
     const elsewhere = { ...big, spec: { ...big.spec, nodeName: 'n2' } };
     assert.match(evaluated(elsewhere, { others: [asking({ cpu: '3' }, 'o')] }), /^NodeName: /);
   });
 
-  it('is rejected if preemption cannot release enough resources', () => {
+  it('rejects a critical pod if preemption cannot release enough resources', () => {
     assert.equal(
       evaluated(big, { others: [asking({ cpu: '3' }, 'o', critical)] }),
       'UnexpectedAdmissionError: Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 2080), ]',
     );
   });
 
-  it('waits for terminating pods, and preempts only as many pods as are needed besides', () => {
+  it('waits for terminating pods, and preempts only as many pods as are needed in addition', () => {
     const rest = [asking({ cpu: '2' }, 'a'), asking({ cpu: '1' }, 'b'), asking({ cpu: '500m' }, 'c')];
     assert.match(
       evaluated(big, { others: rest, ending: new Set([podUid('a'), podUid('b')]) }),

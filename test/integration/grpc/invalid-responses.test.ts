@@ -63,9 +63,14 @@ const wrong: readonly (readonly [string, (stream: ServerHttp2Stream) => void, Gr
     'half a response',
     (stream) => answer(stream, good.subarray(0, -1), ok),
     'INTERNAL',
-    /ended inside an answer/,
+    /ended inside a response message/,
   ],
-  ['half a frame', (stream) => answer(stream, good.subarray(0, 3), ok), 'INTERNAL', /ended inside an answer/],
+  [
+    'half a frame',
+    (stream) => answer(stream, good.subarray(0, 3), ok),
+    'INTERNAL',
+    /ended inside a response message/,
+  ],
   [
     'bytes that are not a message',
     (stream) => answer(stream, grpcFrame(Buffer.from([0x0a, 0x7f])), ok),

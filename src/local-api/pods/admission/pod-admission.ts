@@ -49,7 +49,10 @@ function exceeded(pod: StoredObject, allocatable: Readonly<Record<string, string
   return [...describe('cpu', milliCpuOf(requests), cpu), ...describe('memory', memoryOf(requests), memory)];
 }
 
-/** There is no DRA scheduler, so such a pod would stay pending. Checked last. */
+/**
+ * Rejects pods with resource claims, after all other checks: there is no DRA scheduler, so such a
+ * pod would stay pending.
+ */
 export function checkResourceClaims(pod: StoredObject): void {
   if ((typed(pod).spec.resourceClaims ?? []).length > 0)
     throw podForbidden(
@@ -89,7 +92,10 @@ export function topologyLabels(objects: ObjectReader, node: string): Readonly<Re
   );
 }
 
-/** A pod created with a nodeName gets the labels at creation; others at binding. */
+/**
+ * A pod created with a nodeName gets the topology labels of its node at creation; other pods get
+ * them at binding.
+ */
 function admitTopology(pod: StoredObject, objects: ObjectReader): StoredObject {
   const { nodeName } = typed(pod).spec;
   const labels = nodeName ? topologyLabels(objects, nodeName) : {};

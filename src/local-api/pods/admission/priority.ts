@@ -17,7 +17,7 @@ const builtIn: Readonly<Record<string, number>> = {
   'system-node-critical': 2_000_001_000,
 };
 
-/** An update keeps the resolved priority. */
+/** An update keeps the priority that was resolved at the creation of the pod. */
 export function admitPriority(pod: StoredObject, write: WriteContext): StoredObject {
   const { spec } = typed(pod);
   if (write.before !== undefined) {
@@ -54,7 +54,7 @@ function priorityOf(pod: StoredObject, name: string, write: WriteContext): Prior
   throw podForbidden(pod, `no PriorityClass with name ${name} was found`);
 }
 
-/** If there are several defaults, the lowest applies. */
+/** If several PriorityClasses are the global default, the one with the lowest value applies. */
 function globalDefault({ objects }: WriteContext): Priority {
   const [first] = objects
     .all(serverResources.priorityClasses)

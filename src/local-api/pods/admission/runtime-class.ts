@@ -24,7 +24,7 @@ export function admitRuntimeClass(pod: StoredObject, { objects }: WriteContext):
   );
 }
 
-/** Checked last: overhead may only be set by a RuntimeClass. */
+/** The last check of a new pod: only its RuntimeClass may set the overhead. */
 export function checkOverheadOwner(pod: StoredObject, { objects }: WriteContext): void {
   const { runtimeClassName, overhead } = typed(pod).spec;
   if (overhead === undefined) return;

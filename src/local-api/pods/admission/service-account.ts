@@ -49,7 +49,7 @@ function admitMirrorPod(pod: StoredObject, { objects }: WriteContext): StoredObj
   return pod;
 }
 
-/** The pod overrides the service account. */
+/** automountServiceAccountToken of the pod overrides that of its service account. */
 function isMounted(account: ServiceAccount, spec: PodSpec): boolean {
   return spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
 }
@@ -85,7 +85,7 @@ function suffix(random: Random): string {
   return Array.from({ length: 5 }, () => letters[randomInt(random, letters.length)]).join('');
 }
 
-/** The API server uses this odd number to recognize injected tokens. */
+/** kube-apiserver recognizes injected tokens by this odd number of seconds. */
 const tokenSeconds = 3607;
 
 function tokenVolume(name: string): Volume {
