@@ -46,7 +46,7 @@ const file = (path: string, text = ''): TarEntry => ({
 });
 
 describe('tarArchive', () => {
-  it('writes files, directories and links sorted by path', () => {
+  it('tarArchive writes files, directories and links sorted by path', () => {
     const archive = tarArchive([
       { path: 'bin/sh', kind: 'link', target: 'busybox' },
       { path: 'tmp', kind: 'directory', mode: 0o1777 },
@@ -59,7 +59,7 @@ describe('tarArchive', () => {
     ]);
   });
 
-  it('does not depend on the order of the entries', () => {
+  it('the archive does not depend on the order of the entries', () => {
     const entries = [file('a', '1'), file('b', '2'), file('c', '3')];
     assert.deepEqual(tarArchive(entries), tarArchive(entries.toReversed()));
   });
@@ -73,7 +73,7 @@ describe('tarArchive', () => {
     assert.equal(entry?.data, 'x');
   });
 
-  it("includes the digits of a record's length in the length", () => {
+  it('the length of a pax record includes the digits of the length itself', () => {
     // The rest " path=" and newline are 7 bytes: a name of 91 makes 98, and with the two digits of
     // the length 100, which needs a third digit.
     for (const length of [91, 92, 93]) {
@@ -85,7 +85,7 @@ describe('tarArchive', () => {
     }
   });
 
-  it('rejects paths outside the archive and duplicates', () => {
+  it('rejects paths outside the archive and duplicate paths', () => {
     for (const path of ['/abs', '../up', 'a/../b', 'a//b', '', 'a/', './a', 'a\0b']) {
       assert.throws(() => tarArchive([file(path)]), { code: 'CONTAINERD_IMAGE' });
     }

@@ -4,7 +4,7 @@ import { KubelingError } from '../lib/index.ts';
 export type TarEntry = { readonly path: string } & (
   | { readonly kind: 'file'; readonly mode: number; readonly data: Uint8Array }
   | { readonly kind: 'directory'; readonly mode: number }
-  /** A symbolic link. */
+  /** The entry is a symbolic link. */
   | { readonly kind: 'link'; readonly target: string }
 );
 
@@ -66,7 +66,10 @@ function fits(text: string): boolean {
   return /^[\x20-\x7e]{0,100}$/.test(text);
 }
 
-/** A shortened name for readers without pax support. */
+/**
+ * A shortened name in the ustar header, for readers without pax support; the pax record has the
+ * full name.
+ */
 function shorten(text: string): string {
   return fits(text) ? text : text.replaceAll(/[^\x20-\x7e]/g, '_').slice(-100);
 }
@@ -109,7 +112,7 @@ function header(fields: Header): Uint8Array {
   return block;
 }
 
-/** Sum of all header bytes, with the checksum field counted as spaces. */
+/** The checksum of a header: the sum of its bytes, with the checksum field counted as spaces. */
 function writeChecksum(block: Buffer): void {
   block.fill(' ', 148, 156);
   const sum = block.reduce((total, byte) => total + byte, 0);

@@ -81,8 +81,8 @@ async function step(work: () => Promise<Removal>, signal: AbortSignal): Promise<
 }
 
 /**
- * Network namespaces are mounts below the state directory. A separate disk under root or state
- * stays mounted.
+ * Unmounts everything below the directory of the instance, such as network namespaces in its state
+ * directory. Separate disks mounted at root or state stay mounted.
  */
 async function unmountOwn(deps: TeardownDeps, signal: AbortSignal): Promise<Removal> {
   const { dir, root, state } = deps.layout;
@@ -106,7 +106,7 @@ async function removeCgroups(
   for (const cgroup of ours) {
     done.push(await removeCgroup(host, cgroupDirectories(hierarchies, cgroup), clock, signal));
   }
-  // The parent cgroup is shared with other containerds and removed only when it is empty.
+  // The parent cgroup is shared with other containerd instances and removed only when it is empty.
   const parents = new Set(['/k8s.io', ...bundles.map(({ namespace }) => `/${namespace}`)]);
   for (const parent of parents) {
     const removed = await removeEmptyCgroup(host, cgroupDirectories(hierarchies, parent));

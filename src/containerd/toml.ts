@@ -40,7 +40,10 @@ function writeNested(
   }
 }
 
-/** A table with only subtables needs no header, because theirs define it. */
+/**
+ * Whether a table needs a header line. A table with only subtables needs none, because the headers
+ * of the subtables define it.
+ */
 function needsHeader(table: TomlTable): boolean {
   const values = Object.entries(table).filter(isPresent);
   return values.length === 0 || values.some(([, value]) => !isNested(value));
@@ -81,7 +84,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
   '\r': '\\r',
 };
 
-/** A basic string in double quotes with the required escapes. */
+/** Writes a basic TOML string: in double quotes with the required escapes. */
 function tomlString(text: string): string {
   if (!text.isWellFormed()) {
     throw new KubelingError('CONTAINERD_CONFIG', 'Cannot write a string with half a surrogate pair as TOML');

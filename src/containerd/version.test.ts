@@ -25,7 +25,7 @@ describe('parseContainerdVersion', () => {
     it(`reads ${text}`, () => assert.deepEqual(parseContainerdVersion(output), { major, minor, text }));
   }
 
-  it('reports text it cannot parse', () => {
+  it('throws for a version text it cannot parse', () => {
     assert.throws(() => parseContainerdVersion('something else\n'), {
       code: 'CONTAINERD_VERSION',
       message: /it printed "something else"/,
@@ -36,7 +36,7 @@ describe('parseContainerdVersion', () => {
 describe('checkSupported', () => {
   const version = (major: number, minor: number) => ({ major, minor, text: `${major}.${minor}.0` });
 
-  it('accepts 1.6, 1.7 and every 2.x', () => {
+  it('accepts containerd 1.6, 1.7 and every 2.x', () => {
     for (const [major, minor] of [
       [1, 6],
       [1, 7],
@@ -46,7 +46,7 @@ describe('checkSupported', () => {
       checkSupported(version(major, minor));
   });
 
-  it('rejects older and unknown newer versions', () => {
+  it('rejects older and unknown newer versions of containerd', () => {
     for (const [major, minor] of [
       [1, 5],
       [0, 2],

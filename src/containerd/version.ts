@@ -17,7 +17,7 @@ export function parseContainerdVersion(output: string): ContainerdVersion {
   }
   throw new KubelingError(
     'CONTAINERD_VERSION',
-    `Cannot tell the version of containerd as --version must name it like v1.7.0: it printed ${JSON.stringify(output.trim())}`,
+    `Cannot determine the version of containerd as the output of --version must contain a version like v1.7.0: it printed ${JSON.stringify(output.trim())}`,
   );
 }
 

@@ -66,10 +66,12 @@ function unimplemented(): Record<string, Unary | Stream> {
   );
 }
 
-/** A call that runs until it is cancelled, and then fails like the transport. */
+/** A fake call that runs until it is cancelled, and then fails with the error of the transport. */
 const endless: Unary = (_request, { signal }) =>
   new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'given up')), { once: true });
+    signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'the call was cancelled')), {
+      once: true,
+    });
   });
 
 const open = () => new AbortController().signal;
@@ -311,7 +313,7 @@ describe('checkVersion', () => {
     assert.equal(await client.checkVersion(open()), goodVersion);
   });
 
-  test('rejects another CRI version and names it', async () => {
+  test('rejects a runtime with another CRI version and names the version', async () => {
     const { client } = createHarness({ version: async () => ({ ...goodVersion, version: '0.2.0' }) });
     await assert.rejects(
       client.checkVersion(open()),
@@ -320,7 +322,7 @@ describe('checkVersion', () => {
     );
   });
 
-  test('rejects a runtime without name or version', async () => {
+  test('rejects a version response without runtime name or version', async () => {
     const { client } = createHarness({ version: async () => ({ ...goodVersion, runtimeName: '' }) });
     await assert.rejects(client.checkVersion(open()), /version lacks runtimeName/);
   });

@@ -9,7 +9,10 @@ import { type CriMethods, type CriOperation, deadlineMs, operationNames } from '
 import { checkResponse } from './responses.ts';
 import type { CriTransport } from './transport.ts';
 
-/** Called once per call when it ends; for a stream when it was read completely, left or failed. */
+/**
+ * Called once per call when it ends; a stream ends when it was read completely, its loop was left,
+ * or it failed.
+ */
 export interface CriObserver {
   /** `operation` is the name used in metrics; `error` is undefined for success. Must not throw. */
   called(operation: string, durationMs: number, error: KubelingError | undefined): void;
@@ -49,13 +52,13 @@ export interface CriClient extends CriCalls {
    */
   publishContainerdEvent(containerId: string, signal: AbortSignal): Promise<void>;
   /**
-   * Active ingests of containerd's content store: the layers of running pulls. CRI_UNSUPPORTED on
-   * other runtimes.
+   * Lists the active ingests of containerd's content store: the layers of running pulls. Rejects
+   * with CRI_UNSUPPORTED on other runtimes.
    */
   containerdIngests(signal: AbortSignal): Promise<readonly Ingest[]>;
   /**
-   * Digests of the content that containerd has or is about to fetch for a repository such as
-   * `r.io/team/app`.
+   * Digests of the content that containerd has, or will fetch in a running pull, for a repository
+   * such as `r.io/team/app`.
    */
   containerdContentOf(repository: string, signal: AbortSignal): Promise<ReadonlySet<string>>;
   /** Returns the runtime's version; rejects a runtime with another CRI version. */

@@ -57,7 +57,7 @@ async function collectDigests(
   const metadata = { 'containerd-namespace': criNamespace };
   for await (const { info } of content.list(request, { signal, metadata })) {
     for (const { digest, labels } of info) {
-      // Content may belong to several repositories of a registry.
+      // The label of the content lists all repositories of a registry to which it belongs.
       if (!(labels[label] ?? '').split(',').includes(path)) continue;
       digests.add(digest);
       for (const [name, value] of Object.entries(labels)) if (name.startsWith(childLabel)) digests.add(value);
@@ -66,7 +66,7 @@ async function collectDigests(
   return digests;
 }
 
-/** Rejects with CRI_UNSUPPORTED on runtimes other than containerd. */
+/** Lists the active ingests; rejects with CRI_UNSUPPORTED on runtimes other than containerd. */
 export async function readIngests(
   content: ServiceClient<ContentMethods>,
   clock: Clock,

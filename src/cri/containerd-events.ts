@@ -16,7 +16,7 @@ export interface ContainerdEvent {
   readonly containerId: string;
   /** containerd's topic, for example /tasks/exit. */
   readonly topic: string;
-  /** Milliseconds since the Unix epoch, by the runtime's clock. */
+  /** The time of the event in milliseconds since the Unix epoch, by the clock of containerd. */
   readonly atMs: number;
 }
 
@@ -82,7 +82,7 @@ export async function publishContainerdEvent(
   containerId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  // A payload that every reader of task events can decode.
+  // The event has the payload of a TaskPaused event, which every reader of task events can decode.
   const event = { typeUrl: 'containerd.events.TaskPaused', value: TaskEvent.encode({ containerId }) };
   const metadata = { 'containerd-namespace': criNamespace };
   try {

@@ -38,7 +38,7 @@ for (const [grpcCode, [code, kind]] of Object.entries(table)) {
   });
 }
 
-test('distinguishes the message size limit from other limits', () => {
+test('distinguishes the message size limit from other exceeded limits', () => {
   for (const message of [
     'The message is larger than the limit: 17000000 bytes, limit 16777216',
     'grpc: received message larger than max (17000000 vs. 16777216)',
@@ -88,7 +88,7 @@ test('a KubelingError is returned unchanged', () => {
   }
 });
 
-test("the caller's abort reason becomes a cancellation", () => {
+test("an abort of the caller's signal becomes a cancellation", () => {
   for (const reason of [new Error('shutting down'), 'text', undefined]) {
     const controller = new AbortController();
     controller.abort(reason);
@@ -97,12 +97,12 @@ test("the caller's abort reason becomes a cancellation", () => {
   }
 });
 
-test("the caller's timeout becomes a deadline error", () => {
+test("a timeout of the caller's signal becomes a deadline error", () => {
   const late = new DOMException('late', 'TimeoutError');
   assert.equal(translateError('version', late, AbortSignal.abort(late)).code, 'CRI_DEADLINE');
 });
 
-test('any other error becomes a failure with its message', () => {
+test("any other error becomes a failed call with the error's message", () => {
   const error = translateError('version', new TypeError('oops'), open);
   assert.deepEqual([error.code, error.message], ['CRI_FAILED', 'oops']);
   assert.equal(translateError('version', 'text', open).message, 'text');

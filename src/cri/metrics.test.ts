@@ -27,7 +27,7 @@ test('counts and times calls by operation, with separate errors', async () => {
   ]);
 });
 
-test('has fourteen buckets from 5 ms, each 2.5 times larger, and infinity', async () => {
+test('the duration histogram has fourteen buckets from 5 ms, each 2.5 times larger, and +Inf', async () => {
   const registry = new MetricRegistry({ onError: fail });
   criMetrics(registry).called('version', 1, undefined);
   const buckets = await lines(registry, /duration_seconds_bucket/);

@@ -25,7 +25,7 @@ const deadlines: readonly (readonly [CriOperation, object, number | undefined])[
 
 for (const [operation, request, expected] of deadlines) {
   const requested = 'timeout' in request ? ` with ${request.timeout} s` : '';
-  test(`${operation}${requested} may take ${expected ?? 'no limit'}`, () => {
+  test(`the deadline of ${operation}${requested} is ${expected ?? 'none'}`, () => {
     assert.equal(deadlineMs(operation, request, 2 * minute), expected);
   });
 }

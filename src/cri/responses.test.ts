@@ -20,7 +20,7 @@ const container = {
 };
 const conditions = [{ type: 'RuntimeReady' }, { type: 'NetworkReady' }];
 
-/** A valid response of each checked call and its required fields. */
+/** A valid response of each checked call, and the fields that it must have. */
 const responses: readonly (readonly [CriOperation, object, readonly string[]])[] = [
   [
     'version',
@@ -39,7 +39,7 @@ const responses: readonly (readonly [CriOperation, object, readonly string[]])[]
 
 const methods = { ...RuntimeService.methods, ...ImageService.methods };
 
-/** A decoded response with all fields. */
+/** A response as the decoder returns it, with all fields. */
 function whole(operation: CriOperation, response: object): object {
   return (methods[operation].response as MessageType<object>).create(response);
 }
@@ -53,7 +53,7 @@ function missing(operation: CriOperation, response: object): readonly string[] {
     const fields = error.details['missing'] as readonly string[];
     assert.equal(
       error.message,
-      `The runtime's answer to ${operationNames[operation]} lacks ${fields.join(', ')}`,
+      `The runtime's response to ${operationNames[operation]} lacks ${fields.join(', ')}`,
     );
     return fields;
   }
@@ -67,7 +67,7 @@ for (const [operation, response, fields] of responses) {
   });
 }
 
-test('names all missing fields', () => {
+test('an error names all missing fields of a response', () => {
   assert.deepEqual(missing('version', {}), ['version', 'runtimeName', 'runtimeVersion', 'runtimeApiVersion']);
 });
 
@@ -104,7 +104,7 @@ test('rejects a container with empty metadata or image', () => {
   assert.deepEqual(missing('containerStatus', { status }), ['metadata.name', 'image']);
 });
 
-test('a status requires both conditions, with any value', () => {
+test('a status response requires both conditions, with any value', () => {
   assert.deepEqual(missing('status', { status: { conditions } }), []);
   assert.deepEqual(missing('status', { status: { conditions: conditions.slice(1) } }), ['RuntimeReady']);
   assert.deepEqual(missing('status', {}), ['RuntimeReady', 'NetworkReady']);
@@ -116,7 +116,7 @@ test('a missing image is a valid response; an image without id or size is not', 
   assert.deepEqual(missing('imageStatus', { image: {} }), ['id', 'size']);
 });
 
-test('calls with possibly empty responses are not checked', () => {
+test('responses that may be empty are not checked', () => {
   for (const operation of [
     'listContainers',
     'listPodSandbox',

@@ -34,7 +34,7 @@ export function checkResponse(operation: CriOperation, response: unknown): void 
   if (missing.length === 0) return;
   throw new KubelingError(
     'CRI_BAD_ANSWER',
-    `The runtime's answer to ${operationNames[operation]} lacks ${missing.join(', ')}`,
+    `The runtime's response to ${operationNames[operation]} lacks ${missing.join(', ')}`,
     { details: { operation: operationNames[operation], missing } },
   );
 }
@@ -79,7 +79,7 @@ function missingFromMetadata<T extends object>(
   return metadata === undefined ? [] : missingFields(metadata, names).map((name) => `metadata.${name}`);
 }
 
-/** No image is a valid response: the image is not present. */
+/** An image status without image is a valid response: the image is not present. */
 function missingFromImage({ image }: ImageStatusResponse): readonly string[] {
   return image === undefined ? [] : missingFields(image, ['id', 'size']);
 }

@@ -35,7 +35,7 @@ spec:
   });
 });
 
-test('YAML 1.1 is read as Kubernetes reads it: octal modes, yes and no', async () => {
+test('YAML 1.1 is decoded like in Kubernetes: octal modes, and yes and no as booleans', async () => {
   const { value, told } = await decode(`
 spec:
   hostNetwork: yes
@@ -92,13 +92,13 @@ spec:
   ]);
 });
 
-test('numbers beyond the bits of their field are rejected', async () => {
+test('rejects numbers that exceed the bits of their field', async () => {
   const { told } = await decode('spec: {containers: [{name: a, ports: [{containerPort: 2147483648}]}]}');
   assert.equal(told.length, 1);
   assert.match(told[0] ?? '', /containerPort: must be a whole number of 32 bits/);
 });
 
-test('null counts as absent, and required fields are present and empty', async () => {
+test('null counts as absent, and missing required fields are present and empty', async () => {
   const { value, told } = await decode(
     'metadata: {creationTimestamp: null, labels: null}\nspec: {containers: [{image: x}]}\nstatus: ~\n',
   );
@@ -123,14 +123,14 @@ test('times are stored in UTC, with seconds or microseconds depending on the fie
   assert.match((await decode('metadata: {creationTimestamp: yesterday}')).told[0] ?? '', /must be a time/);
 });
 
-test('bytes are base64, and invalid ones are not quoted', async () => {
+test('rejects invalid base64 in a bytes field without quoting it', async () => {
   const good = await decode<Secret>('data: {a: aGVsbG8=, b: ""}', 'Secret');
   assert.deepEqual(good.value.data, { a: 'aGVsbG8=', b: '' });
   const bad = await decode<Secret>('data: {a: "hunter2!"}', 'Secret');
   assert.deepEqual(bad.told, ['error 1:11 data[a]: must be base64']);
 });
 
-test('a key like __proto__ is an ordinary key', async () => {
+test('decodes a key like __proto__ as an ordinary key', async () => {
   const { value } = await decode<ConfigMap>('data: {__proto__: x, constructor: z}', 'ConfigMap');
   assert.deepEqual(Object.keys(value.data ?? {}), ['__proto__', 'constructor']);
   assert.equal(Object.getPrototypeOf(value.data), Object.prototype);
@@ -148,7 +148,7 @@ test('values of parsed JSON are decoded by the same rules, and their findings ha
   );
 });
 
-test('decoding any JSON returns and never throws; decoding the result again changes nothing', () => {
+test('decoding never throws for any JSON, and decoding the result again changes nothing', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (json) => {
       const first = decodeJson<Pod>(table, 'Pod', { metadata: json, spec: json, status: json });

@@ -104,7 +104,8 @@ class Decoder {
         ? readScalar(type, tree.value)
         : { must: scalarNames[type] };
     if ('value' in read) return read.value;
-    // Base64 fields are usually secrets, and a password of digits is not a string.
+    // A wrong value is not shown in a bytes field, which is usually a secret, nor in a string
+    // field, because a password of digits is not a string.
     const value = type === 'string' ? kindOf(tree) : show(tree);
     const current = type === 'bytes' ? '' : `: current value is ${value}`;
     this.#error(tree, path, `must be ${read.must}${current}`);

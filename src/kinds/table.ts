@@ -26,7 +26,7 @@ export interface KindField {
   readonly number: number;
   readonly name: string;
   readonly shape: 'single' | 'list' | 'map';
-  /** A scalar type, or the name of another kind. */
+  /** The scalar type of the field, or the name of another kind. */
   readonly type: string;
   /** Whether the field is written even when it is empty. */
   readonly required: boolean;
@@ -35,7 +35,7 @@ export interface KindField {
 
 /** How a strategic merge patch changes a list; anything that is not a list is `whole`. */
 export type ListMerge =
-  /** The new list replaces the old one. */
+  /** The list of the patch replaces the old one. */
   | { readonly by: 'whole' }
   /** A set of scalars: the values of the patch are added. */
   | { readonly by: 'value' }
@@ -81,7 +81,7 @@ export class KindTable {
     const known = this.#known.get(kind);
     if (known !== undefined) return known;
     const line = this.#lines.get(kind);
-    if (line === undefined) throw new KubelingError('BUG', `There is no kind ${kind} in the table of kinds`);
+    if (line === undefined) throw new KubelingError('BUG', `The kind ${kind} is not in the table of kinds`);
     const fields = new Map(this.#read(line).map((field) => [field.name, field]));
     this.#known.set(kind, fields);
     return fields;
@@ -92,7 +92,7 @@ export class KindTable {
     const known = this.#wires.get(kind);
     if (known !== undefined) return known;
     const line = this.#lines.get(kind);
-    if (line === undefined) throw new KubelingError('BUG', `There is no kind ${kind} in the table of kinds`);
+    if (line === undefined) throw new KubelingError('BUG', `The kind ${kind} is not in the table of kinds`);
     const wire = new Map(line.split('|').slice(1).map(wireField));
     this.#wires.set(kind, wire);
     return wire;

@@ -41,7 +41,7 @@ function evaluated(pod: Pod, situation: Situation = {}): string {
   return evaluation.kind === 'reject' ? evaluation.rejection.reason : evaluation.kind;
 }
 
-/** A pod as read from a manifest. */
+/** A pod as decoded from a manifest. */
 function asking(requests: Readonly<Record<string, string>>, spec: Pod['spec'] | object = {}) {
   const containers = [{ name: 'main', image: 'etcd', resources: { requests } }];
   return aPod({
@@ -55,7 +55,7 @@ const named = (name: string): Pod => aPod({ metadata: { name, uid: podUid(name) 
 test('uses the configured capacity before the Node object has been read', () => {
   assert.equal(evaluated(asking({ cpu: '100m', memory: '100Mi', 'ephemeral-storage': '100Mi' })), 'admit');
   assert.equal(evaluated(asking({ cpu: '100m', 'hugepages-2Mi': '64Mi' })), 'admit');
-  // A static pod is critical, but there are no pods to preempt.
+  // The test pod is static and therefore critical, but there are no pods to preempt.
   assert.equal(evaluated(asking({ 'hugepages-2Mi': '128Mi' })), 'UnexpectedAdmissionError');
   assert.equal(evaluated(asking({ cpu: '100' })), 'UnexpectedAdmissionError');
   assert.equal(evaluated(asking({ memory: '9Gi' })), 'UnexpectedAdmissionError');

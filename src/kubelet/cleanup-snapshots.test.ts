@@ -75,7 +75,7 @@ test('delivers no snapshot when the cgroups cannot be listed', async () => {
   assert.equal(got, true);
 });
 
-test('does not list directories again while the disk hangs, and delivers the snapshot without them', async () => {
+test('does not list directories again while a disk hangs, and delivers the snapshot without them', async () => {
   let looks = 0;
   const { snapshots, clock, end } = createHarness({
     podDirectories: () => {

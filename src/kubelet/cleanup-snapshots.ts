@@ -7,7 +7,9 @@ import type { LoopInput } from './input-mux.ts';
  * decides.
  */
 export interface CleanupSnapshot {
-  /** Pods that had a worker before the snapshot began: the worker may have acted since. */
+  /**
+   * Pods that had a worker before the snapshot began; the worker may have changed the pod since.
+   */
   readonly withWorker: ReadonlySet<PodUid>;
   readonly withCgroup: ReadonlySet<PodUid>;
   /**

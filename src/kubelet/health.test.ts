@@ -45,7 +45,7 @@ test('reports a node that can sync pods as ready', () => {
   });
 });
 
-test('reports an unresponsive runtime as unready with the reason, but not as dead', async () => {
+test('reports an unresponsive runtime as unready with the reason, but still as live', async () => {
   const { ready, live, runtime, clock, well, state } = createHarness();
   runtime.failed(new Error('connection refused'));
   assert.equal(ready().status, 500);

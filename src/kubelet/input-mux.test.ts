@@ -57,7 +57,7 @@ test('InputMux stops waiting on abort and leaves no listener', async () => {
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('coalesces ticks that were not consumed in time', async () => {
+test('a ticker input coalesces ticks that were not consumed in time', async () => {
   const controller = new AbortController();
   const clock = new VirtualClock();
   const mux = new InputMux({ tick: ticker(clock, 1_000) }, controller.signal);

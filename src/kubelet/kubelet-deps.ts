@@ -156,9 +156,9 @@ export interface ClusterLink {
   readonly csiNode: Pick<CsiNodePublisher, 'collision' | 'installed' | 'removed'>;
   readonly tokens: Pick<TokenSource, 'get' | 'forgetPod'>;
   readonly services: () => KnownServices;
-  /** The runtime handler of each RuntimeClass. */
+  /** Returns the runtime handler of each RuntimeClass. */
   readonly runtimeClasses: RuntimeClasses;
-  /** The image pull secrets of pods. */
+  /** Reads the image pull secrets of pods. */
   readonly secrets: PullSecrets;
   readonly serviceAccounts: ServiceAccounts;
   /** Wraps the journal to record Kubernetes events of pods in the API. */

@@ -141,7 +141,10 @@ export class PodCleanups implements AsyncDisposable {
     return this.#deps.clock.monotonicMs() - atMs > freshMs ? undefined : running;
   }
 
-  /** A worker that terminates its pod, or can be dropped, needs another round. */
+  /**
+   * Whether no worker needs another round: a worker needs one if it terminates its pod or can be
+   * dropped.
+   */
   #areSettled(known: ReadonlyMap<PodUid, WorkerSummary>): boolean {
     const { queries } = this.#deps.workers;
     return [...known].every(

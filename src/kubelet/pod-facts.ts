@@ -12,7 +12,9 @@ export interface PodFactsDeps {
   readonly allocated: Pick<AllocatedPods, 'withAllocation'>;
 }
 
-/** Answers questions about pods from the desired pods, the workers and the statuses. */
+/**
+ * Returns facts about pods, which it derives from the desired pods, the workers and the statuses.
+ */
 export class PodFacts {
   readonly #deps: PodFactsDeps;
 

@@ -58,7 +58,7 @@ test('a linked controller of an aborted parent starts aborted', () => {
   assert.equal(child.signal.reason, 'gone');
 });
 
-test('a thousand linked controllers leave nothing on their parent', () => {
+test('a thousand linked controllers leave no listener on their parent', () => {
   const parent = new AbortController();
   for (let i = 0; i < 1000; i++) {
     using _child = new LinkedController(parent.signal);
@@ -67,7 +67,7 @@ test('a thousand linked controllers leave nothing on their parent', () => {
   parent.abort();
 });
 
-test('a disposed linked controller no longer follows its parent', () => {
+test('a disposed linked controller is not aborted with its parent', () => {
   const parent = new AbortController();
   const child = new LinkedController(parent.signal);
   child[Symbol.dispose]();

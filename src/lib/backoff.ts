@@ -27,7 +27,7 @@ export interface BackoffState {
   readonly lastMs: number;
 }
 
-/** The delay after the n-th consecutive failure, counted from 1, without jitter. */
+/** The delay without jitter after the n-th consecutive failure, counted from 1. */
 export function backoffDelayMs(policy: BackoffPolicy, failures: number): number {
   const grown = policy.baseMs * (policy.factor ?? 2) ** Math.max(0, failures - 1);
   return Math.min(grown, policy.maxMs);

@@ -27,7 +27,7 @@ export interface Clock {
    * no listener and no timer.
    */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Calls back once after `ms`, never before `timer` has returned; the callback must not throw. */
+  /** Calls `run` once after `ms`, never before `timer` has returned; `run` must not throw. */
   timer(ms: number, run: () => void): Timer;
 }
 

@@ -5,7 +5,7 @@
 
 /** How a caller handles an error of this kind. */
 export type ErrorKind =
-  /** The object does not exist; stop and remove treat that as success. */
+  /** The object does not exist; for a stop or removal this is a success. */
   | 'NotFound'
   /** Another writer has changed the object first: read it again, then decide. */
   | 'Conflict'

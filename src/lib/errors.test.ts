@@ -20,7 +20,7 @@ test('an error without a cause has no cause property', () => {
   assert.equal('cause' in new KubelingError('BUG', 'x'), false);
 });
 
-test('a foreign error is a bug, except an abort', () => {
+test('an error that is not a KubelingError is a bug, except an abort', () => {
   assert.equal(kindOf(new TypeError('x')), 'Bug');
   assert.equal(kindOf('text'), 'Bug');
   assert.equal(kindOf(AbortSignal.abort().reason), 'Cancelled');

@@ -6,7 +6,7 @@ export interface ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** The root of all errors of kubeling. The code is stable; the message is for people. */
+/** The base class of all errors of kubeling. The code is stable; the message is for users. */
 export class KubelingError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<Record<string, unknown>>;

@@ -51,7 +51,7 @@ test('a boolean flag never uses the next argument as its value', () => {
   assert.equal(read('--quiet=maybe').problems[0]?.message, 'must be true or false: current value is "maybe"');
 });
 
-test('short flags can be written in every usual way', () => {
+test('short flags can be written as -n value, -n=value, -nvalue and combined', () => {
   assert.deepEqual(read('-v', '4').values, { v: 4 });
   assert.deepEqual(read('-v4').values, { v: 4 });
   assert.deepEqual(read('-v=4').values, { v: 4 });
@@ -81,7 +81,7 @@ test('a repeated flag uses its last value, except lists and maps, which accumula
   assert.deepEqual(read('--header=a:1,b:2', '--header=a:3').values.header, { a: ['1', '3'], b: ['2'] });
 });
 
-test('numbers are read as Go reads them', () => {
+test('reads numbers in the notations of Go: hexadecimal, octal and binary', () => {
   for (const [text, value] of [
     ['0x1F', 31],
     ['017', 15],

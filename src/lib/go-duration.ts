@@ -85,7 +85,7 @@ export function formatDuration(nanos: bigint): string {
   return `${sign}${minutes / 60n}h${minutes % 60n}m${seconds}`;
 }
 
-/** `value` divided by ten to the `places`, without trailing zeros. */
+/** Divides `value` by ten to the power of `places`, without trailing zeros. */
 function decimal(value: bigint, digits: number): string {
   const scale = 10n ** BigInt(digits);
   const fraction = (value % scale).toString().padStart(digits, '0').replace(/0+$/, '');

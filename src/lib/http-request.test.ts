@@ -37,7 +37,7 @@ function dialer(...replies: readonly HttpResponse[]) {
   return { asked: requests, dial };
 }
 
-describe('following redirects', () => {
+describe('redirects of HTTP requests', () => {
   it('follows a redirect to the same host, with its headers', async () => {
     const { asked, dial } = dialer(reply(302, '/b?c=d'), reply(200));
     assert.equal((await followRedirects(dial, request, 10, open)).kind, 'answered');
@@ -70,7 +70,7 @@ describe('following redirects', () => {
   });
 });
 
-it('a request target is built from any path', () => {
+it('builds a request target from any path', () => {
   for (const [path, target] of [
     ['', '/'],
     ['healthz', '/healthz'],

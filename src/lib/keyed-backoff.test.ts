@@ -21,7 +21,7 @@ test('the first restart is immediate, the second waits ten seconds from the exit
   assert.equal(backoff.fail('a', { nowMs: 17 * second, eventMs: 7 * second }), 20 * second);
 });
 
-test('without an event the wait counts from the last failure', () => {
+test('without an event time the delay counts from the last failure', () => {
   const backoff = make();
   backoff.fail('image', { nowMs: 100 * second });
   assert.equal(backoff.remainingMs('image', { nowMs: 103 * second }), 7 * second);

@@ -96,7 +96,7 @@ test('work of one key never overlaps in any schedule, and all locks are removed'
       const inside = new Set<number>();
       const all = jobs.map(async ({ key, startMs, workMs, giveUpMs }) => {
         const controller = new AbortController();
-        if (giveUpMs !== null) clock.timer(giveUpMs, () => controller.abort(new Error('gave up')));
+        if (giveUpMs !== null) clock.timer(giveUpMs, () => controller.abort(new Error('aborted')));
         await clock.sleep(startMs, open());
         const work = async () => {
           assert.equal(inside.has(key), false);
@@ -106,7 +106,7 @@ test('work of one key never overlaps in any schedule, and all locks are removed'
         };
         await mutex
           .run(key, work, controller.signal)
-          .catch((error) => assert.match(String(error), /gave up/));
+          .catch((error) => assert.match(String(error), /aborted/));
       });
       await clock.advance(1000);
       await Promise.all(all);
@@ -130,8 +130,8 @@ test('callers that lock several keys in any order do not deadlock, and all locks
   const given = new AbortController();
   const late = mutex.acquireAll(['w', 'x'], given.signal);
   await clock.advance(5);
-  given.abort(new Error('gave up'));
-  await assert.rejects(late, /gave up/);
+  given.abort(new Error('aborted'));
+  await assert.rejects(late, /aborted/);
   assert.equal(mutex.isHeld('w'), false);
   await clock.advance(100);
   await Promise.all(all);

@@ -60,8 +60,8 @@ describe('withLockFile', () => {
       },
       signal,
     );
-    const failing = withLockFile(lock(), deps(), () => Promise.reject(new Error('no luck')), signal);
-    await assert.rejects(failing, /no luck/);
+    const failing = withLockFile(lock(), deps(), () => Promise.reject(new Error('the work failed')), signal);
+    await assert.rejects(failing, /the work failed/);
     assert.deepEqual(await readdir(dir), ['proc']);
   });
 

@@ -59,7 +59,7 @@ async function waitForLock(path: string, owner: Owner, deps: LockDeps, signal: A
     if (deps.clock.monotonicMs() >= end) {
       throw new KubelingError(
         'LOCK_HELD',
-        `Cannot take the lock ${path} within ${deps.waitMs} ms as process ${holder.pid} holds it`,
+        `Cannot acquire the lock ${path} within ${deps.waitMs} ms as process ${holder.pid} holds it`,
         { details: { pid: holder.pid } },
       );
     }

@@ -140,7 +140,7 @@ export async function loopDevicesOf(path: string, sysDir = '/sys'): Promise<read
   return found;
 }
 
-/** A device may disappear between the two reads. */
+/** The device was removed between the two reads. */
 function rethrowUnlessMissingDevice(error: unknown): undefined {
   if (!['ENOENT', 'ENXIO', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
 }

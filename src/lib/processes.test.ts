@@ -16,7 +16,7 @@ describe('parseStat', () => {
 });
 
 describe('descendants', () => {
-  it('returns indirect children, without the roots and unrelated processes', () => {
+  it('returns direct and indirect children, without the roots and unrelated processes', () => {
     const all = [info(1, 0), info(2, 1), info(3, 2), info(4, 3), info(5, 1), info(6, 4)];
     const roots = all.filter((process) => process.pid === 2);
     assert.deepEqual(

@@ -41,16 +41,16 @@ test('a run continues while one caller waits, and is aborted with the last one',
   const [first, second] = [new AbortController(), new AbortController()];
   const both = [flights.run('a', work, first.signal), flights.run('a', work, second.signal)];
   await settle();
-  first.abort(new Error('first left'));
-  await assert.rejects(both[0] ?? Promise.resolve(), /first left/);
+  first.abort(new Error('first caller aborted'));
+  await assert.rejects(both[0] ?? Promise.resolve(), /first caller aborted/);
   assert.equal(observed[0]?.aborted, false);
-  second.abort(new Error('second left'));
-  await assert.rejects(both[1] ?? Promise.resolve(), /second left/);
+  second.abort(new Error('second caller aborted'));
+  await assert.rejects(both[1] ?? Promise.resolve(), /second caller aborted/);
   assert.equal(observed[0]?.aborted, true);
   assert.equal(flights.size, 0);
 });
 
-test('a successful run is not aborted afterwards', async () => {
+test('a completed run is not aborted', async () => {
   const flights = new SingleFlight<string, AbortSignal>();
   const signal = await flights.run('a', async (inner) => inner, open());
   await settle();

@@ -18,7 +18,7 @@ async function takeNow(queue: WorkQueue): Promise<string | undefined> {
   const controller = new AbortController();
   const taking = queue.next(controller.signal).catch(() => undefined);
   await settle();
-  controller.abort(new Error('nothing due'));
+  controller.abort(new Error('no key is due'));
   return taking;
 }
 

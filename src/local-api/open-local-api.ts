@@ -126,7 +126,7 @@ export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal
   const parts = await openParts(options, opened, signal);
   const { api, credentials, catalogue, server, fileStore, place, strategies, store } = parts;
   const port = await listenAt(server, listen, tlsOptions(credentials));
-  // The bootstrap objects are created before the first response.
+  // The bootstrap objects are created before the server sends its first response.
   const loops = strategies.start(
     api.context,
     catalogue,
@@ -317,7 +317,7 @@ function serverEndpoint(host: string, addresses: readonly string[], port: number
 
 const reading: ReadonlySet<string> = new Set(['get', 'list', 'watch']);
 
-/** Rejects writes while the store cannot persist them; reads continue. */
+/** Rejects writes while the store cannot persist them; reads are still allowed. */
 function withWriteCheck(api: LocalApi, kept: Pick<OpenedStore, 'writeProblem'>): ApiBackend {
   return {
     watch: (call, signal) => api.watch(call, signal),

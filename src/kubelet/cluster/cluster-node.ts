@@ -71,7 +71,10 @@ export interface ClusterClients {
   readonly main: ApiClient;
   readonly events: ApiClient;
   readonly heartbeat: ApiClient;
-  /** Closes connections without traffic, which may be broken although no error was reported. */
+  /**
+   * Closes connections on which nothing was received for some time: they may be broken without an
+   * error.
+   */
   closeSilent(): void;
 }
 

@@ -26,8 +26,8 @@ export interface NodeInputsOptions {
 }
 
 /**
- * The properties and problems of the machine, the runtime and the kubelet that the Node object
- * reports.
+ * Provides the properties and problems of the machine, the runtime and the kubelet for the Node
+ * object.
  */
 export class NodeInputs implements NodeResources, NodeRuntime, NodeHealth {
   readonly #options: NodeInputsOptions;

@@ -72,7 +72,7 @@ test('ignores pods that had started before, have finished or were deleted', asyn
   assert.deepEqual(await figure('total'), ['0', '0']);
 });
 
-test('measures a pod with data volumes in the total only', async () => {
+test('measures a pod with data volumes only in the total histogram', async () => {
   const { starts, at, figure } = createHarness();
   const pod = podAt(at(0), { spec: { volumes: [{ name: 'data', hostPath: { path: '/data' } }] } });
   starts.observe(pod);

@@ -64,7 +64,7 @@ export class StartLatency {
     };
   }
 
-  /** Observes the pod as the API returned it. */
+  /** Observes a pod as the API server returned it. */
   observe(pod: Pod): void {
     const { uid } = pod.metadata;
     const pulls = this.#tracked.get(uid);
@@ -77,7 +77,7 @@ export class StartLatency {
     this.#tracked.delete(uid);
   }
 
-  /** Observes the complete list: a pod that is not on it was deleted. */
+  /** Observes the complete list of pods: a tracked pod that is missing in it was deleted. */
   observeAll(pods: readonly Pod[]): void {
     const there = new Set(pods.map(({ metadata }) => metadata.uid));
     for (const uid of this.#tracked.keys()) if (!there.has(uid)) this.#tracked.delete(uid);

@@ -182,7 +182,10 @@ function createDevices(
   });
 }
 
-/** A succeeded init container does not run again while the sandbox is ready. */
+/**
+ * Whether the container runs, or is an init container that has succeeded and does not run again
+ * while the sandbox is ready.
+ */
 function isServed(pod: Pod, container: string, observed: ObservedPod | undefined): boolean {
   if (observed?.sandboxes.some(({ state }) => state === 'ready') !== true) return false;
   const instance = newestInstance(observed, container);

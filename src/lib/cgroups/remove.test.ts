@@ -42,7 +42,7 @@ describe('removal of cgroups in real directories', () => {
     assert.deepEqual(await removeEmptyCgroup(host, [join(dir, 'r/k8s.io/y')]), [join(dir, 'r/k8s.io/y')]);
   });
 
-  it('reports what it cannot remove', async () => {
+  it('reports the cgroups that it cannot remove', async () => {
     await mkdir(join(dir, 's/x'), { recursive: true });
     await writeFile(join(dir, 's/x/file'), '');
     const { problems } = await removeCgroup(host, [join(dir, 's/x')], realClock(), signal);
@@ -71,7 +71,7 @@ describe('removal of cgroups with processes in them', () => {
     assert.deepEqual([problems, host.directories()], [[], []]);
   });
 
-  it('names the processes that survive five rounds of killing', async () => {
+  it('reports the processes that survive five rounds of killing', async () => {
     const host = await withChild();
     host.makeUnkillable(71);
     assert.deepEqual(await onVirtualTime((clock) => killCgroup(host, [dir], clock, signal)), [71]);

@@ -161,7 +161,7 @@ class TreeWalk {
   #visit(level: Level, name: string): void {
     this.#trying(() => {
       const facts = lstatSync(this.#inside(name), { throwIfNoEntry: false });
-      // Not every file system returns the type of an entry in a listing.
+      // Some file systems return no entry types in a listing, so the type is read here.
       if (facts?.isDirectory() === true) this.#remember(level, name);
       else if (facts?.dev === this.#device) this.#add(facts);
     });
@@ -224,7 +224,7 @@ class TreeWalk {
     return decision;
   }
 
-  /** The names in a directory that are mount points. */
+  /** The names of the entries in a directory that are mount points. */
   #mountedIn(path: string): ReadonlySet<string> | undefined {
     const points = this.#context.mountPoints();
     if (points !== this.#points) {

@@ -100,7 +100,7 @@ test('a flush of a blocked output ends when its signal is aborted', async () => 
   assert.equal(getEventListeners(controller.signal, 'abort').length, 0);
 });
 
-test('the last lines are written before the process exits', () => {
+test('the last log lines are written before the process exits', () => {
   const { output, written } = gatedOutput();
   const sink = new BufferedLogSink({ clock: new VirtualClock(), output });
   sink.write('a');

@@ -86,7 +86,7 @@ export class BufferedLogSink implements LogSink {
     try {
       if (text !== '') this.#output.writeSync(text);
     } catch {
-      // The process exits; the loss of its last lines cannot be reported anywhere.
+      // The loss of the last lines before an exit cannot be reported.
     }
   }
 

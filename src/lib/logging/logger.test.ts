@@ -20,7 +20,7 @@ function setUp(format: LogFormat, verbosity = new Verbosity(0)) {
 
 const withoutLine = (line: string) => line.replace(/(logger\.test\.ts):\d+/, '$1:1');
 
-test('text lines look like those of klog', () => {
+test('text log lines have the format of klog', () => {
   const { logger, last } = setUp('text');
   logger.info('Pod started', { pod: 'ns/web', restarts: 2, ready: true, labels: { app: 'web' } });
   assert.equal(
@@ -97,14 +97,14 @@ test('verbose lines are logged only if enabled, by level or by file', () => {
   const { lines, logger } = setUp('text', verbosity);
   logger.v(2)?.info('hidden');
   verbosity.setModules(parseModuleLevels('logger.test=2'));
-  logger.v(2)?.info('by file');
+  logger.v(2)?.info('enabled by file');
   logger.v(3)?.info('hidden');
   verbosity.setModules([]);
   verbosity.setLevel(2);
-  logger.v(2)?.info('by level');
+  logger.v(2)?.info('enabled by level');
   assert.deepEqual(
     lines.map((line) => /"(.*)"/.exec(line)?.[1]),
-    ['by file', 'by level'],
+    ['enabled by file', 'enabled by level'],
   );
 });
 
@@ -187,7 +187,7 @@ test('logging never throws and always writes one line that can be parsed', () =>
   );
 });
 
-test('a test can collect records instead of lines', () => {
+test('collectLogs stores records instead of lines for tests', () => {
   const { logger, records } = collectLogs(new VirtualClock({ startMs: 7 }));
   logger.child({ pod: 'a' }).v(5)?.info('seen', { n: 1 });
   const [record] = records;

@@ -33,7 +33,7 @@ const header =
   /\b(authorization|cookie)(["'\\]*\s*[:=]\s*["'\\]*)(?:(bearer|basic|digest|negotiate)\s+)?[^\s"'\\,;]+/gi;
 /**
  * `"password": "x"` as in JSON, also when its quotes are escaped up to three times. Without that
- * limit each backslash of a long run would start a match over the complete run.
+ * limit every backslash in a long sequence would start a match over the rest of it.
  */
 const quotedPair = new RegExp(
   String.raw`(\\{0,7}["'])([\w.-]{0,40}(?:${secretWord}))\1(\s*:\s*)(?:\\+"[^"\\]*(?:\\+")?|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s,}\]]+)`,

@@ -58,7 +58,8 @@ export class RotatingLog implements LogOutput, AsyncDisposable {
   }
 
   /**
-   * If the log cannot be rotated it is still written, and rotation is retried at its next limit.
+   * Rotates the log. If this fails, the log is still written, and rotation is retried at the next
+   * limit.
    */
   async #rotate(): Promise<void> {
     this.#bytes = 0;

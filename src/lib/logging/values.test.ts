@@ -57,7 +57,7 @@ test('logs maps, sets and lists as records and lists', () => {
   });
 });
 
-test('cycles, throwing getters and hostile proxies are named instead of followed', () => {
+test('logs cycles, throwing getters and hostile proxies by a placeholder', () => {
   const circular: Record<string, unknown> = { name: 'c' };
   circular['self'] = circular;
   const hostile = new Proxy({}, { ownKeys: () => assert.fail('no') });

@@ -68,7 +68,7 @@ function plainValue(value: unknown, walk: Walk): Plain {
   }
 }
 
-/** Getters and proxies may throw anywhere here; the value is then logged as unreadable. */
+/** Getters and proxies may throw in this function; the value is then logged as unreadable. */
 function plainObject(value: object, walk: Walk): Plain {
   try {
     if (walk.around.includes(value)) return '<circular>';

@@ -116,7 +116,7 @@ export function bucketsOf(name: string, bounds: readonly number[]): Buckets {
   if (!ascending) {
     throw new KubelingError(
       'BUG',
-      `Cannot make the metric ${name} as its buckets must be ascending numbers: current value is ${bounds.join(' ')}`,
+      `Cannot create the metric ${name} as its buckets must be ascending numbers: current value is ${bounds.join(' ')}`,
     );
   }
   const labels = [...finite, Number.POSITIVE_INFINITY].map((bound) => `le="${numberText(bound)}"`);
@@ -285,6 +285,6 @@ export function checkNames(name: string, labels: readonly string[], reserved: re
   const list = wrong.map((word) => JSON.stringify(word)).join(', ');
   throw new KubelingError(
     'BUG',
-    `Cannot make the metric ${name} as its names must be allowed and unique: ${list}`,
+    `Cannot create the metric ${name} as its names must be allowed and unique: ${list}`,
   );
 }

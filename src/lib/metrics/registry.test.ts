@@ -206,7 +206,7 @@ test('yields to the event loop while writing very many samples', async () => {
   assert.deepEqual([page.match(/^x/gm)?.length, turns >= 4], [5_000, true]);
 });
 
-test('an abort ends an exposition with its reason', async () => {
+test('an abort ends the exposition with its reason', async () => {
   const { registry, errors } = setUp();
   registry.collect(async (signal) => {
     signal.throwIfAborted();

@@ -129,7 +129,7 @@ export class MetricRegistry {
     const { name, help, labels = [] } = options;
     checkNames(name, labels, reserved);
     if (this.#families.has(name)) {
-      throw new KubelingError('BUG', `Cannot make the metric ${name} as there must be one only`);
+      throw new KubelingError('BUG', `Cannot create the metric ${name} as a metric with this name exists`);
     }
     const family = new Family({ name, help, type }, labels, create, this.#limitsOf(name));
     this.#families.set(name, family as unknown as Family<string, Instrument>);

@@ -98,7 +98,7 @@ export class ControllerClient {
     this.#entryOf = entryOf;
   }
 
-  /** Creates the object unless it exists. */
+  /** Creates the object if it does not exist. */
   ensure(resource: ApiResource, namespace: string | undefined, object: NamedObject): void {
     if (this.#context.objects.get(resource, namespace, object.metadata.name) !== undefined) return;
     try {

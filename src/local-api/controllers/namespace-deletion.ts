@@ -215,7 +215,7 @@ function terminationConditions(
 
 type NewCondition = Omit<NamespaceCondition, 'lastTransitionTime'>;
 
-/** A condition that is True if there is an error message. */
+/** Creates a condition that is True if there is an error message. */
 function condition(
   type: string,
   problems: readonly string[],
@@ -254,7 +254,7 @@ function named(objects: readonly StoredObject[]): string {
   return [...names, ...(more > 0 ? [`${more} more`] : [])].join(', ');
 }
 
-/** The names of the objects that each finalizer blocks. */
+/** Lists the names of the objects that each finalizer blocks. */
 function objectsByFinalizer(
   remainders: readonly RemainingObjects[],
 ): readonly (readonly [string, readonly string[]])[] {

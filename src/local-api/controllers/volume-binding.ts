@@ -228,7 +228,7 @@ export function asClaim(object: StoredObject): PersistentVolumeClaim {
   return object as unknown as PersistentVolumeClaim;
 }
 
-/** Whether the claimRef of a volume refers to the claim, by UID if it has one. */
+/** Whether the claimRef of a volume names the claim, with the same UID if it has one. */
 function isClaimedBy(volume: StoredObject, { metadata }: StoredObject): boolean {
   const ref = asVolume(volume).spec?.claimRef;
   if (ref === undefined || ref.name !== metadata.name || ref.namespace !== metadata.namespace) return false;
@@ -258,7 +258,7 @@ function capacityOf(volume: StoredObject): string {
   return asVolume(volume).spec?.capacity?.['storage'] ?? '0';
 }
 
-/** The volume whose claimRef names the claim, or else the smallest matching one. */
+/** Returns the volume whose claimRef names the claim, or else the smallest matching one. */
 function matchFor(claim: StoredObject, volumes: readonly StoredObject[]): StoredObject | undefined {
   const claimed = volumes.find((volume) => isClaimedBy(volume, claim));
   if (claimed !== undefined) return mismatch(claim, claimed) === undefined ? claimed : undefined;

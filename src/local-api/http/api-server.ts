@@ -21,7 +21,10 @@ export interface ListenOptions {
   readonly tls: TlsOptions;
 }
 
-/** Clients keep idle connections for 90 seconds; the server must not close them first. */
+/**
+ * The time after which the server closes idle connections: clients keep them for 90 seconds, and
+ * the server must not close them first.
+ */
 const keepAliveMs = 100_000;
 const handshakeTimeoutMs = 10_000;
 /** The time for in-flight requests to complete after the server is closed. */

@@ -4,7 +4,7 @@ import { type StatusBody, StatusError } from '../api/api-types.ts';
 import { failureStatus } from '../api/responses.ts';
 import { internalError } from '../api/status-errors.ts';
 
-/** A complete response. */
+/** A complete HTTP response. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -155,7 +155,9 @@ export function drained(outgoing: ServerResponse, clock: Clock, signal: AbortSig
       then();
     };
     const done = () => settle(resolve);
-    const timer = clock.timer(stalledMs, () => settle(() => reject(new StalledError('takes nothing'))));
+    const timer = clock.timer(stalledMs, () =>
+      settle(() => reject(new StalledError('the client does not read'))),
+    );
     outgoing.on('drain', done).on('close', done);
     let link: Disposable = { [Symbol.dispose]: () => {} };
     link = onAbort(signal, (reason) => settle(() => reject(reason)));

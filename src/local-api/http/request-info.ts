@@ -93,7 +93,7 @@ function parseResource(
   const isInside = isNamespace && parts.length > 2 && !namespaceSubresources.has(parts[2] ?? '');
   const start = from + (isInside ? 2 : 0);
   const [resource = '', name, subresource, ...rest] = segments.slice(start);
-  // An encoded slash in a name is rejected.
+  // A path with an encoded slash in a name matches no resource.
   if (segments.slice(0, start + 3).some((segment) => segment.includes('/'))) return undefined;
   // Only the path of a proxy subresource may have further segments.
   if (rest.length > 0 && subresource !== 'proxy') return undefined;

@@ -127,7 +127,7 @@ interface Upgrade {
   readonly facts: ClientInfo;
 }
 
-/** Responds to an upgrade request. */
+/** Responds to an upgrade request, such as that of exec. */
 export async function respondToUpgrade(
   { incoming, socket, head, facts }: Upgrade,
   handler: RequestHandler,

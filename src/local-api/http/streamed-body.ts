@@ -75,7 +75,7 @@ function indentedItems(entries: unknown): string {
   return JSON.stringify(entries, null, 2).slice(1, -2).replaceAll('\n', '\n  ');
 }
 
-/** The approximate size of a YAML chunk. */
+/** The approximate size of a YAML chunk in characters. */
 const yamlChunkCharacters = 64 * 1024;
 
 /** A response whose YAML is generated while it is sent, because a long list takes seconds. */

@@ -22,7 +22,7 @@ function textsOf(object: StoredObject, field: string): Texts {
   return (object[field] ?? {}) as Texts;
 }
 
-/** With `immutable` set, neither the data nor `immutable` itself may change. */
+/** If `immutable` is set, neither the data nor `immutable` itself may change. */
 function immutabilityCauses(object: StoredObject, { before }: WriteContext): readonly FieldCause[] {
   if (before?.['immutable'] !== true) return [];
   const changed = ['data', 'binaryData'].filter(

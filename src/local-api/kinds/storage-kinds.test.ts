@@ -8,7 +8,7 @@ import { serverResources } from '../api/index.ts';
 const { persistentVolumes, persistentVolumeClaims, runtimeClasses, csiNodes, csiDrivers } = apiResources;
 const { storageClasses } = serverResources;
 
-test('validates and defaults a volume and protects it while it is bound', async () => {
+test('validates a volume, sets its defaults and protects it while it is bound', async () => {
   using harness = new KindsRig();
   assert.equal(
     await harness.refusal(persistentVolumes, named('v')),

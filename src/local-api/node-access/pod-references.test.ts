@@ -38,7 +38,7 @@ test('lets a mirror pod reference only objects from manifests', () => {
   );
 });
 
-test('lets the node read a manifest object that no API pod references', () => {
+test('lets the node read a manifest object although no API pod references it', () => {
   const wish = (name: string) => ({
     verb: 'get',
     resource: apiResources.configMaps,

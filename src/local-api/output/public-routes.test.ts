@@ -90,7 +90,7 @@ describe('document server', () => {
       ifNoneMatch: more.ifNoneMatch,
     });
 
-  it('returns 304 for a matching ETag', () => {
+  it('returns 304 for a request with a matching ETag', () => {
     const first = ask('/apis');
     assert.equal(first?.status, 200);
     assert.equal(first?.headers['Vary'], 'Accept');
@@ -100,7 +100,7 @@ describe('document server', () => {
     assert.equal(ask('/apis', { ifNoneMatch: '"other"' })?.status, 200);
   });
 
-  it('allows caching of documents under their hash and redirects other hashes', () => {
+  it('allows caching of documents under their hash, and redirects requests with another hash', () => {
     const etag = (ask('/openapi/v3/api/v1')?.headers['ETag'] ?? '').replaceAll('"', '');
     const retained = ask('/openapi/v3/api/v1', { query: `hash=${etag}&timeout=32s` });
     assert.deepEqual([retained?.status, retained?.headers['Cache-Control']], [200, 'public, immutable']);

@@ -99,7 +99,7 @@ describe('commit queue', () => {
     assert.equal(queue.committed, 12);
   });
 
-  it('syncs to disk unless no change of the batch needs it', async () => {
+  it('syncs to disk unless every change of the batch has a lower sync level', async () => {
     const { queue, requests } = queueOnOrder();
     queue.append(change(11, events));
     await settle();
@@ -212,7 +212,7 @@ describe('permanent store failures', () => {
     const { queue, ends } = queueOnOrder();
     queue.append(change(11));
     const waiting = queue.whenCommitted(11, signal);
-    queue.fail(new KubelingError('STORE_ENDED', 'its thread has died'));
+    queue.fail(new KubelingError('STORE_ENDED', 'its thread has exited'));
     await assert.rejects(waiting, { code: 'STORE_ENDED' });
     assert.equal(ends.length, 1);
     queue.append(change(12));

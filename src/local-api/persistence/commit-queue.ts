@@ -115,7 +115,7 @@ export class CommitQueue implements Durability {
     if (this.#pending.length < rows && this.#pendingBytes < bytes) return undefined;
     return new KubelingError(
       'STORE_BUSY',
-      `Cannot take more changes as ${this.#pending.length} wait to be written to ${this.#deps.path}`,
+      `Cannot accept more changes as ${this.#pending.length} wait to be written to ${this.#deps.path}`,
     );
   }
 
@@ -324,7 +324,7 @@ class VersionWaiters {
     for (const waiter of this.#waiters) if (waiter.version <= version) waiter.settle(undefined);
   }
 
-  /** Fails all waiters. */
+  /** Rejects the promises of all waiters. */
   fail(error: KubelingError): void {
     for (const waiter of this.#waiters) waiter.settle(error);
   }

@@ -140,7 +140,7 @@ export class FileStore implements OpenedStore {
     };
   }
 
-  /** Fails the store permanently. */
+  /** Marks the store as failed permanently. */
   fail(error: KubelingError): void {
     this.#maintenance.abort(error);
     this.#queue.fail(error);

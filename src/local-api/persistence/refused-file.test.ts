@@ -146,7 +146,7 @@ describe('unusable store files', () => {
     const { code, message, details } = await refusalOf(path);
     assert.equal((await refusalOf(path)).details['copy'], details['copy']);
     assert.equal(code, 'STORE_CORRUPT');
-    assert.match(message, /what is stored for \/pods\/default\/p7 is no object/);
+    assert.match(message, /the value of \/pods\/default\/p7 is not an object/);
   });
 
   it('a store written by a later version is rejected', async () => {

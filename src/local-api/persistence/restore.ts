@@ -94,7 +94,7 @@ class Reader {
   #resource(key: string): ApiResource {
     const resource = this.#resources.get(resourceNameOfKey(key));
     if (resource === undefined) {
-      throw new KubelingError('STORE_CORRUPT', `nothing is known of the resource of ${key}`);
+      throw new KubelingError('STORE_CORRUPT', `no resource definition is stored for ${key}`);
     }
     return resource;
   }
@@ -129,5 +129,5 @@ function objectOf(key: string, value: string): StoredObject {
   } catch {
     // Invalid JSON is handled like any other value that is not an object.
   }
-  throw new KubelingError('STORE_CORRUPT', `what is stored for ${key} is no object`);
+  throw new KubelingError('STORE_CORRUPT', `the value of ${key} is not an object`);
 }

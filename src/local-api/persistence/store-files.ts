@@ -10,9 +10,13 @@ export async function prepareDirectory(path: string): Promise<void> {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await chmod(dirname(path), 0o700);
   } catch (cause) {
-    throw new KubelingError('STORE_OPEN', `Cannot open the store ${path} as its directory cannot be made`, {
-      cause,
-    });
+    throw new KubelingError(
+      'STORE_OPEN',
+      `Cannot open the store ${path} as its directory cannot be created`,
+      {
+        cause,
+      },
+    );
   }
 }
 
@@ -27,7 +31,7 @@ export async function prepareFile(path: string): Promise<void> {
     for (const part of ['', '-journal']) await rm(temporaryPathOf(path) + part, { force: true });
     await (await open(temporaryPathOf(path), 'wx', 0o600)).close();
   } catch (cause) {
-    throw new KubelingError('STORE_OPEN', `Cannot open the store ${path} as its file cannot be made`, {
+    throw new KubelingError('STORE_OPEN', `Cannot open the store ${path} as its file cannot be created`, {
       cause,
     });
   }

@@ -57,7 +57,7 @@ describe('store thread', () => {
     const dying = thread.call({ do: 'commit', rows: tooMuch(), safety: 'disk', facts: [] }, signal);
     const waiting = first.write('lost');
     await Promise.all([
-      assert.rejects(dying, { code: 'STORE_ENDED', message: /its thread has died/ }),
+      assert.rejects(dying, { code: 'STORE_ENDED', message: /its thread has exited/ }),
       assert.rejects(waiting, { code: 'STORE_ENDED' }),
     ]);
     assert.deepEqual(

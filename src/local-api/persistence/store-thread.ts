@@ -92,7 +92,7 @@ export class StoreThread implements StoreClient {
 
   #end(cause: Error): void {
     const wasRequested = this.#ended !== undefined;
-    this.#ended ??= new KubelingError('STORE_ENDED', 'Cannot write to the store as its thread has died', {
+    this.#ended ??= new KubelingError('STORE_ENDED', 'Cannot write to the store as its thread has exited', {
       cause,
     });
     for (const { reject } of this.#pending.values()) reject(this.#ended);

@@ -199,7 +199,10 @@ function checkKind(value: unknown, expected: ExpectedKind): void {
     );
 }
 
-/** Type errors are always rejected; unknown and duplicate fields according to fieldValidation. */
+/**
+ * Reports the findings of the decoder: type errors are always rejected; unknown and duplicate
+ * fields according to fieldValidation.
+ */
 function checkFindings(
   findings: readonly KindFinding[],
   duplicates: readonly string[],

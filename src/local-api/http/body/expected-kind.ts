@@ -42,7 +42,7 @@ export function isSameKind(expected: ExpectedKind, declared: string): boolean {
   return expected.kind === 'Eviction' && declared === 'policy/v1beta1';
 }
 
-/** How unknown and duplicate fields are handled. */
+/** The fieldValidation option: how unknown and duplicate fields are handled. */
 export type FieldValidation = 'Strict' | 'Warn' | 'Ignore';
 
 const known: readonly FieldValidation[] = ['Strict', 'Warn', 'Ignore'];

@@ -43,9 +43,7 @@ export function openApiDocument(
   };
 }
 
-/**
- * The kinds of request and response bodies. Kinds that the kind table does not have are omitted.
- */
+/** The kinds of request and response bodies, without kinds that are missing in the kind table. */
 function topKinds({ group, version, entries }: GroupVersion, table: KindTable): readonly TopKind[] {
   const own = entries.flatMap(({ resource: { kind }, subresources }) => [
     { group, version, kind },

@@ -204,7 +204,7 @@ const scalarSchemas: JsonObject = {
   },
 };
 
-/** A top-level kind with its group and version. */
+/** A top-level kind with its group and version, and its name in the kind table. */
 export interface TopKind {
   readonly tableName: string;
   readonly known: { readonly group: string; readonly version: string; readonly kind: string };
@@ -239,7 +239,10 @@ const ownNames: ReadonlyMap<string, string> = new Map([
   ['CSIDriverTokenRequest', 'TokenRequest'],
 ]);
 
-/** Assigns schema names: the package of the group that owns a kind, followed by its name. */
+/**
+ * Assigns the schema names of kinds: the package of the group that owns the kind, followed by the
+ * kind.
+ */
 export class SchemaNames {
   readonly #table: KindTable;
   readonly #owners = new Map<string, string>();
