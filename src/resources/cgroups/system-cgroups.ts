@@ -21,7 +21,7 @@ export interface SystemCgroupsDeps {
   readonly own?: string | undefined;
   /** The configured cgroup for processes in the root cgroup; if undefined, they are not moved. */
   readonly system?: string | undefined;
-  /** Reads the processes; replaced in tests. */
+  /** The cgroup whose processes are moved to `system`; the root cgroup if undefined. */
   readonly root?: CgroupName;
 }
 

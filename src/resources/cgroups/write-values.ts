@@ -12,7 +12,7 @@ import type { CgroupValues } from './cgroup-values.ts';
 
 type LayoutV1 = Extract<CgroupLayout, { version: 1 }>;
 
-/** Returns the directory of one cgroup in each controller tree. */
+/** The directory of one cgroup in each controller tree. */
 export interface CgroupTarget {
   readonly host: CgroupHost;
   readonly layout: CgroupLayout;

@@ -4,7 +4,7 @@ import { type CpuSet, sortedCpus } from './cpu-set.ts';
 import type { CpuTopology, TopologyLevel } from './cpu-topology.ts';
 
 export interface TakeCpusOptions {
-  /** Whether CPUs are taken from the fewest cores (`packed`) or from the most cores (`spread`). */
+  /** Whether CPUs are taken from the fewest cores (`packed`) or from the most (`across-cores`). */
   readonly threads: 'packed' | 'across-cores';
   readonly uncoreCaches: 'aligned' | 'ignored';
 }

@@ -212,7 +212,7 @@ export class DeviceTable {
 export interface Device {
   readonly id: string;
   readonly isHealthy: boolean;
-  /** Returns the NUMA nodes of the device; empty if the plugin or the machine names none. */
+  /** The NUMA nodes that the plugin reported for the device; empty if it reported none. */
   readonly numaNodes: readonly number[];
 }
 

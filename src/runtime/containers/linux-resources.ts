@@ -78,7 +78,7 @@ export function containerResources(
   };
 }
 
-/** Whether the resize removes limits that the running container has. */
+/** The limits that the running container has and that the resize removes. */
 export interface RemovedLimits {
   readonly cpu: boolean;
   readonly memory: boolean;

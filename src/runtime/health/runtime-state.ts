@@ -37,7 +37,7 @@ export class RuntimeState {
     this.#clock = clock;
   }
 
-  /** The last status that the runtime returned. */
+  /** The features that the runtime reported in its last status. */
   get abilities(): RuntimeAbilities {
     return this.#abilities;
   }

@@ -53,7 +53,7 @@ class Rig {
     this.containers = new Map(ids.map((image, index) => [`c${index}-${image}`, { image }]));
   }
 
-  /** The used bytes of the disk. */
+  /** Sets the used share of the disk. */
   fill(percent: number): void {
     this.space = { capacityBytes: 100, availableBytes: 100 - percent };
   }
