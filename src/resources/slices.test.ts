@@ -28,7 +28,7 @@ class RecordedSlices implements SliceManager {
   readonly asked: string[] = [];
   readonly values = new Map<string, CgroupValues>();
   readonly failing = new Set<Verb>();
-  /** Called when a slice is stopped. */
+  /** Called when the fake stops a slice. */
   onStop = () => {};
 
   async start(slice: Slice): Promise<void> {

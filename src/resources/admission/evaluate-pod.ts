@@ -47,7 +47,7 @@ export interface AdmissionFacts {
   /** Whether the runtime supports the supplemental groups policy Strict. */
   readonly strictGroups: boolean;
   readonly tolerationRules: TolerationRules;
-  /** Whether pod-level resources are enabled. */
+  /** Whether the node supports pod-level resources. */
   readonly podLevelResources: boolean;
   /** The features the node declares; undefined if they are not checked. */
   readonly declaredFeatures: ReadonlySet<string> | undefined;
@@ -86,7 +86,7 @@ export function evaluatePod(pod: Pod, facts: AdmissionFacts): Evaluation {
   return after === undefined ? evaluation : { kind: 'reject', rejection: after };
 }
 
-/** Rules that no released resource can satisfy come first, before any preemption. */
+/** Reasons that no released resource can remove are evaluated first, before any preemption. */
 function evaluateOnNode(pod: Pod, facts: AdmissionFacts): Evaluation {
   const { node } = facts;
   if (node === undefined) return refuse('InvalidNodeInfo', 'Kubelet cannot get node info.');
@@ -151,7 +151,10 @@ function systemRejection({ metadata, spec }: Pod): Rejection | undefined {
   };
 }
 
-/** A runtime without support for the policy would add the groups of the image. */
+/**
+ * A pod with supplementalGroupsPolicy Strict is rejected: a runtime without support would add the
+ * groups of the image.
+ */
 function groupsRejection({ spec }: Pod, { strictGroups }: AdmissionFacts): Rejection | undefined {
   const isStrict = spec.securityContext?.supplementalGroupsPolicy === 'Strict';
   if (!isStrict || strictGroups) return undefined;

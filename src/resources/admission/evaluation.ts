@@ -8,13 +8,13 @@ export interface Rejection {
 
 export type Admission = { readonly admit: true } | ({ readonly admit: false } & Rejection);
 
-/** The result of evaluating a pod at one moment. */
+/** The result of evaluating the admission of a pod at one moment. */
 export type Evaluation =
   | { readonly kind: 'admit' }
   | { readonly kind: 'reject'; readonly rejection: Rejection }
   /** The pod fits, but its exclusive CPUs, memory or devices must be allocated first. */
   | { readonly kind: 'allocate' }
-  /** Only the node labels do not match, and the cached Node object may be stale. */
+  /** Only the node labels do not match the pod, and the cached Node object may be stale. */
   | { readonly kind: 'fetch-node'; readonly rejection: Rejection }
   /** The pod does not fit now, but will fit once the terminating pods have exited. */
   | { readonly kind: 'wait-for-termination'; readonly rejection: Rejection }
@@ -43,7 +43,7 @@ export interface Preemption {
   readonly victims: readonly Pod[];
   /** The first resource of which too little is free for the pod. */
   readonly resource: string;
-  /** The rejection if the victims do not terminate in time. */
+  /** The rejection of the pod if its victims do not terminate in time. */
   readonly rejection: Rejection;
 }
 

@@ -47,7 +47,7 @@ describe('host port conflicts', () => {
   });
 });
 
-describe('checkStreamUrl', () => {
+describe('checkStreamUrl: streams of the runtime and host ports of pods', () => {
   const pods = { getPods: () => [podWith([port(42_443)])] };
 
   it('rejects a stream URL whose port is redirected to a pod by its host port', () => {

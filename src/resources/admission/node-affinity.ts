@@ -12,13 +12,13 @@ export function matchesNode(pod: Pod, node: Node): boolean {
   return required === undefined || matchesNodeSelector(required, node);
 }
 
-/** Whether the node matches one of the terms. */
+/** Whether the node matches at least one of the node selector terms. */
 export function matchesNodeSelector({ nodeSelectorTerms }: NodeSelector, { metadata }: Node): boolean {
   const { labels = {}, name = '' } = metadata ?? {};
   return nodeSelectorTerms.some((term) => matchesTerm(term, labels, name));
 }
 
-/** A term without requirements or with an invalid one matches nothing. */
+/** A node selector term without requirements, or with an invalid one, matches no node. */
 function matchesTerm(
   { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
   labels: Labels,
@@ -59,7 +59,7 @@ function isBeyond(operator: 'Gt' | 'Lt', label: string | undefined, values: read
   return operator === 'Gt' ? value > limit : value < limit;
 }
 
-/** The only supported field is the node name, with one value. */
+/** The only supported field of matchFields is metadata.name, with one value. */
 function matchesField({ key, operator, values = [] }: NodeSelectorRequirement, name: string): boolean {
   if (values.length !== 1) return false;
   const isIt = key === 'metadata.name' && values[0] === name;

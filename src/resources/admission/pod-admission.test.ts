@@ -108,7 +108,7 @@ describe('PodAdmission', () => {
     assert.deepEqual(begin(selecting('a')).is, { admit: true });
   });
 
-  it('fetches the Node object once if only the labels do not match', async () => {
+  it('fetches the Node object once if only the node labels do not match', async () => {
     const { begin, clock, world, steps } = aWorld();
     world.fetched = labelled('b');
     const matching = begin(selecting('b'));
@@ -121,7 +121,7 @@ describe('PodAdmission', () => {
     assert.equal(world.fetches, 2);
   });
 
-  it('allocates exclusive resources before any other check', async () => {
+  it('allocates exclusive resources before any other check of the admission', async () => {
     const { begin, clock, world, pending, steps } = aWorld();
     let done: (rejection: Rejection | undefined) => void = () => {};
     world.allocate = () =>
@@ -350,7 +350,7 @@ describe('PodAdmission', () => {
     await pending[Symbol.asyncDispose]();
   });
 
-  it('does not keep a critical pod pending under pressure', async () => {
+  it('does not keep a critical pod pending under node pressure', async () => {
     const { begin, clock, world } = aWorld([], 'wait');
     world.pressures = ['DiskPressure'];
     const taken = begin(sized('web', '1m', critical));

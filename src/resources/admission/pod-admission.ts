@@ -179,7 +179,7 @@ export class PodAdmission {
         return await this.#preemptVictims(pod, evaluation.preemption, progress, signal);
       case 'wait-for-pressure':
         await this.#waiting.waitWithin(this.#deps.clock, pressurePollMs, signal);
-        // The wait for resources begins after the wait for the end of node pressure.
+        // The time limit for resources starts when the wait for the end of node pressure is over.
         progress.deadlineMs = this.#deps.clock.monotonicMs() + terminationWaitMs;
         return undefined;
       case 'wait-for-termination':

@@ -73,7 +73,7 @@ function isAssignedElsewhere({ spec: { nodeName = '' } }: Pod, node: Node): bool
   return nodeName !== '' && nodeName !== node.metadata?.name;
 }
 
-/** Only NoExecute taints count here; the scheduler checks the others. */
+/** The kubelet checks only NoExecute taints; the scheduler checks the others. */
 function toleratesNode(pod: Pod, node: Node, rules: TolerationRules): boolean {
   const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect === 'NoExecute');
   return taints.every((taint) => isTolerated(taint, pod.spec.tolerations, rules));

@@ -29,7 +29,7 @@ function chosen(others: readonly Pod[], ...needs: readonly Shortage[]): string {
   return choice.found ? choice.victims.map(({ metadata }) => metadata.name).join(' ') : choice.lacking;
 }
 
-describe('chooseVictims', () => {
+describe('chooseVictims: pods to preempt for a critical pod', () => {
   it('chooses as few victims as possible', () => {
     const rest = [burstable('a', '100m'), burstable('b', '100m'), burstable('c', '200m')];
     assert.equal(chosen(rest, short('cpu', 150n)), 'c');
@@ -68,7 +68,7 @@ describe('chooseVictims', () => {
   });
 });
 
-describe('mayPreempt', () => {
+describe('mayPreempt: which pods can be preempted', () => {
   const of = (priority: number | undefined) => aged('p', {}, {}, priority);
 
   it('lets a critical pod preempt non-critical pods, and otherwise compares priorities', () => {

@@ -14,7 +14,7 @@ export function isTolerated(
   return tolerations.some((one) => tolerates(one, taint, rules));
 }
 
-/** Empty fields of a toleration match anything. */
+/** An empty field of a toleration matches any taint. */
 function tolerates(
   { key, operator, value, effect }: Toleration,
   taint: Taint,

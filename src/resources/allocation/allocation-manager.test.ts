@@ -327,7 +327,7 @@ test('restores an allocation lost from disk from the pod status', async () => {
   assert.equal(node.has('a'), 500n);
 });
 
-test('counts the actuated resources until they are released', async () => {
+test('counts the actuated resources of a pod until a resize has released them', async () => {
   const { begin } = createHarness(1_000);
   const node = await begin();
   node.take(asking({ cpu: '900m' }));

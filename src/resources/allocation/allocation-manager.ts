@@ -43,7 +43,7 @@ const retryMs = 180_000;
  */
 export class AllocationManager {
   readonly #deps: AllocationManagerDeps;
-  /** Pods whose spec differs from their allocation, except infeasible resizes. */
+  /** The UIDs of pods whose spec differs from their allocation, except infeasible resizes. */
   readonly #pending = new Set<PodUid>();
   readonly #hint: HintLatch;
   #trigger: ResizeTrigger = 'periodic_retry';
@@ -101,7 +101,7 @@ export class AllocationManager {
     if (this.#pending.size > 0) this.retrySoon('pods_removed');
   }
 
-  /** Called when capacity was released. */
+  /** Called when capacity was released; retries the pending resizes. */
   capacityReleased(trigger: ResizeTrigger): void {
     if (this.#pending.size > 0) this.retrySoon(trigger);
   }
@@ -149,7 +149,7 @@ export class AllocationManager {
     journal.event(pod, { type: 'Warning', reason: 'ResizeError', message });
   }
 
-  /** Called when the pod has terminated; its resize is dropped. */
+  /** Called when the pod has terminated; drops its pending resize. */
   podTerminated(uid: PodUid): void {
     this.#pending.delete(uid);
     this.#pods.conditions.forget(uid);

@@ -18,11 +18,11 @@ export interface RequestedResize {
 export interface ResizeObserver {
   requested(resize: RequestedResize): void;
   infeasible(detail: string): void;
-  /** A deferred resize was allocated. */
+  /** Counts a deferred resize that was allocated. */
   acceptedAfterWaiting(trigger: ResizeTrigger): void;
 }
 
-/** The current number of resizes. */
+/** Sets the current number of resizes. */
 export interface ResizeCounts {
   readonly pending: ReadonlyMap<string, number>;
   readonly inProgress: number;

@@ -90,7 +90,7 @@ test('removes a deleted pod from the file with the next change', async () => {
   assert.equal((await open()).get(a), undefined);
 });
 
-test('moves a corrupt file aside, reports it, and starts a new one', async () => {
+test('moves a corrupt checkpoint file aside, reports it, and starts a new one', async () => {
   const { open, files, told } = createHarness('{"data":"{}","checksum":1}');
   const file = await open();
   assert.equal(file.size, 0);
@@ -103,7 +103,7 @@ test('moves a corrupt file aside, reports it, and starts a new one', async () =>
   assert.equal(files.get(path), encodeAllocations(new Map([[a, cpu('1')]])).text);
 });
 
-test('reports a failed write, keeps the value in memory, and retries with the next change', async () => {
+test('reports a failed checkpoint write, keeps the value in memory, and retries with the next change', async () => {
   const { open, failing, logs, files } = createHarness();
   const file = await open();
   failing(true);

@@ -76,7 +76,7 @@ export class PodResourceFile {
     return this.#writing;
   }
 
-  /** Resolves when all values set so far are written. */
+  /** Resolves when all values that were set so far are written. */
   flushed(): Promise<void> {
     return this.#writing ?? Promise.resolve();
   }

@@ -102,7 +102,7 @@ export class ResizeConditions {
     this.#put(uid, { ...entry, inProgress });
   }
 
-  /** Returns the generation of the failed resize if the failure is new. */
+  /** Marks the resize as failed; returns its generation if the failure is new. */
   fail({ metadata: { uid, generation } }: Pod, message: string): { readonly generation: number } | undefined {
     const entry = this.#entries.get(uid);
     const before = entry?.inProgress;

@@ -121,7 +121,7 @@ export class CgroupManager implements Disposable {
     throw new KubelingError('CGROUP_UPDATE', failures.map(describeError).join('; '), { cause: failures[0] });
   }
 
-  /** Sets the minimum CPU shares of a cgroup that cannot be removed yet. */
+  /** Reduces a cgroup that cannot be removed yet to the minimum CPU shares. */
   async setMinimumCpu(name: CgroupName, signal: AbortSignal): Promise<void> {
     await this.update(name, { cpuShares: minShares }, signal);
   }

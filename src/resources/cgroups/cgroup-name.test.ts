@@ -4,7 +4,7 @@ import { cgroupName, cgroupPath, parseCgroupPath } from './cgroup-name.ts';
 
 const pod = cgroupName([], 'kubepods', 'burstable', 'pod1234-abcd-5678-efgh');
 
-describe('cgroupPath', () => {
+describe('cgroupPath: the path of a cgroup with each driver', () => {
   it('cgroupfs driver: a cgroup name is one directory per part', () => {
     assert.equal(cgroupPath(pod, 'cgroupfs'), '/kubepods/burstable/pod1234-abcd-5678-efgh');
     assert.equal(cgroupPath([], 'cgroupfs'), '/');
@@ -26,7 +26,7 @@ describe('cgroupPath', () => {
   });
 });
 
-describe('cgroupName', () => {
+describe('cgroupName: valid names of cgroups', () => {
   for (const part of ['a/b', 'a_b', '']) {
     it(`rejects a cgroup name with the part ${JSON.stringify(part)}`, () => {
       assert.throws(() => cgroupName([], part), { code: 'CGROUP_NAME' });

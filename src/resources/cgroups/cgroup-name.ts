@@ -19,7 +19,7 @@ export function cgroupName(base: CgroupName, ...parts: readonly string[]): Cgrou
   return [...base, ...parts];
 }
 
-/** The path of the cgroup below each tree. */
+/** Returns the path of the cgroup below each controller tree. */
 export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
   return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
 }

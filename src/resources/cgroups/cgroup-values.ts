@@ -35,7 +35,7 @@ export interface RuntimePlacement {
   readonly cpuPeriodUs: number;
   /** The NUMA nodes from which the container gets memory; empty for all. */
   readonly mems: ReadonlySet<number>;
-  /** The memory limits in bytes, by resource name. */
+  /** The memory limits in bytes by resource name, such as memory or hugepages-2Mi. */
   readonly memory: ReadonlyMap<string, number>;
 }
 

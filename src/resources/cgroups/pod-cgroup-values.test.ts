@@ -32,7 +32,7 @@ function plain({ hugePages, ...rest }: CgroupValues): unknown {
   return JSON.parse(JSON.stringify({ ...rest, hugePages: sizes })) as unknown;
 }
 
-describe('podCgroupValues', () => {
+describe('podCgroupValues: cgroup values of a pod', () => {
   it('sets shares, quota and memory limit of a Guaranteed pod', () => {
     assert.deepEqual(valuesOf(withResources({ requests: full, limits: full })), {
       cpuShares: 102,
@@ -42,7 +42,7 @@ describe('podCgroupValues', () => {
     });
   });
 
-  it('includes the overhead of the runtime class', () => {
+  it('includes the overhead of the runtime class in the cgroup values of a pod', () => {
     const spec = {
       ...withResources({ requests: full, limits: full }),
       overhead: { cpu: '200m', memory: '140Mi' },
@@ -64,16 +64,16 @@ describe('podCgroupValues', () => {
     });
   });
 
-  it('uses a pod-level limit even if containers have none', () => {
+  it('uses a pod-level limit for the pod cgroup even if containers have none', () => {
     const spec = { ...withResources({}), resources: { requests: { cpu: '1' }, limits: { memory: '64Mi' } } };
     assert.deepEqual(valuesOf(spec), { cpuShares: 1024, memoryBytes: 67_108_864 });
   });
 
-  it('sets only the minimum shares for a BestEffort pod', () => {
+  it('sets only the minimum CPU shares for a BestEffort pod', () => {
     assert.deepEqual(valuesOf(withResources({})), { cpuShares: 2 });
   });
 
-  it('omits the quota if CPU quotas are disabled', () => {
+  it('omits the CPU quota of the pod cgroup if CPU quotas are disabled', () => {
     const spec = withResources({ requests: full, limits: full });
     const values = valuesOf(spec, { cpuCfsQuota: false }) as { cpuQuotaUs: number };
     assert.equal(values.cpuQuotaUs, -1);
@@ -101,12 +101,12 @@ describe('podCgroupValues', () => {
     assert.deepEqual(values.hugePages, { '2MB': 0, '1GB': 1_073_741_824 });
   });
 
-  it('limits PIDs only if the node has a PID limit', () => {
+  it('limits the PIDs of a pod only if the node has a PID limit for pods', () => {
     assert.deepEqual(valuesOf(withResources({}), { podPidsLimit: 100 }), { cpuShares: 2, pidsLimit: 100 });
   });
 });
 
-describe('kubepodsValues', () => {
+describe('kubepodsValues: cgroup values of kubepods', () => {
   it('the kubepods cgroup gets the capacity minus the reservations, never less than zero', () => {
     const capacity = { milliCpu: 2000, memoryBytes: 4096, pids: 1000 };
     const reserved = { milliCpu: 500, memoryBytes: 8192, pids: 10 };

@@ -23,7 +23,7 @@ export interface PodCgroupSettings {
   readonly hugePageSizes: readonly string[];
 }
 
-/** Computes the cgroup values of a pod. Pure. */
+/** Computes the cgroup values of a pod from its spec. Pure. */
 export function podCgroupValues(pod: Pod, settings: PodCgroupSettings): CgroupValues {
   const pidsLimit = settings.podPidsLimit > 0 ? settings.podPidsLimit : undefined;
   const hugePages = hugePageLimits(podRequests(pod), settings);

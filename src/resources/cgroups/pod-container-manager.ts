@@ -45,7 +45,10 @@ export class PodContainerManager implements PodCgroups {
     return cgroupName(parent, `${podPrefix}${pod.metadata.uid}`);
   }
 
-  /** The cgroup parent of the sandbox and the containers: the path below each tree. */
+  /**
+   * Returns the cgroup parent of the sandbox and the containers: the path below each controller
+   * tree.
+   */
   cgroupParent(pod: Pod): string {
     return this.#deps.cgroups.path(this.nameOf(pod));
   }
@@ -90,7 +93,10 @@ export class PodContainerManager implements PodCgroups {
     return await this.#deps.cgroups.memoryUsage(this.nameOf(pod));
   }
 
-  /** Called when the shares of a pod have changed, which changes those of its QoS class. */
+  /**
+   * Called when the CPU shares of a pod have changed, because those of its QoS class depend on
+   * them.
+   */
   async changed(signal: AbortSignal): Promise<void> {
     await this.#deps.qos.update(signal);
   }

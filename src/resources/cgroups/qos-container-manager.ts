@@ -8,7 +8,7 @@ export interface QosContainerManagerDeps {
   readonly cgroups: CgroupManager;
   /** The existing parent cgroup of kubepods. */
   readonly cgroupRoot: CgroupName;
-  /** The values of the kubepods cgroup. */
+  /** The cgroup values of kubepods. */
   readonly kubepods: CgroupValues;
   /** Reports the enforcement of node allocatable as event; it is only logged if undefined. */
   readonly enforcement?: EnforcementObserver | undefined;
@@ -62,7 +62,7 @@ export class QosContainerManager {
     };
   }
 
-  /** The cgroup of the pods of a QoS class. */
+  /** Returns the cgroup of the pods of a QoS class. */
   nameOf(quality: QosClass): CgroupName {
     return this.#names[quality];
   }

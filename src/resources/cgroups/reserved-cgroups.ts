@@ -3,7 +3,7 @@ import { cpuShares, memoryOf, milliCpuOf, readResources } from '../../pods/index
 import type { CgroupManager } from './cgroup-manager.ts';
 import type { CgroupValues } from './cgroup-values.ts';
 
-/** An existing cgroup that is limited to a reservation. */
+/** An existing cgroup whose limits are set to a reservation, such as systemReserved. */
 export interface ReservedCgroup {
   readonly of: 'system' | 'kube';
   /** The configured path of the cgroup below each controller tree. */

@@ -37,7 +37,7 @@ export class SystemCgroups {
     this.#deps = deps;
   }
 
-  /** Resolves when the signal is aborted; failed moves are retried. */
+  /** Moves processes every minute until the signal is aborted; failed moves are retried. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
     while (!signal.aborted) {

@@ -68,7 +68,7 @@ describe('values of cgroups v1', () => {
 
   it('cgroups v1: writes huge page limits in the tree of the hugetlb controller', async () => {
     const { written, write } = await aCgroup('v1', ['cpu,cpuacct', 'cpuset', 'memory', 'pids', 'hugetlb']);
-    // The kernel of this machine does not support the second size.
+    // The kernel of the simulated machine does not support the second huge page size.
     const hugePages = new Map([
       ['2MB', 2 ** 62],
       ['1GB', 0],

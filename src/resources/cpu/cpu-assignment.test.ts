@@ -32,7 +32,7 @@ const taken = (groups: CpuTopology, free: CpuSet, count: number, rules = packed)
   formatCpuSet(takeCpus(groups, free, count, rules));
 const without = (groups: CpuTopology, ...cpus: readonly number[]) => groups.all.difference(new Set(cpus));
 
-describe('takeCpus', () => {
+describe('takeCpus: CPUs that are close together', () => {
   it('takeCpus takes both threads of a core, then those of the next core', () => {
     assert.equal(taken(smt, smt.all, 2), '0,8');
     assert.equal(taken(smt, smt.all, 4), '0-1,8-9');
@@ -66,7 +66,7 @@ describe('takeCpus', () => {
   });
 });
 
-describe('distributeCpus', () => {
+describe('distributeCpus: CPUs in equal numbers from NUMA nodes', () => {
   const four = machine({ sockets: 2, nodesPerSocket: 2, coresPerNode: 4, threads: 2 });
   const perNode = (cpus: CpuSet) =>
     four.ids('numaNode').map((id) => cpus.intersection(four.cpusIn('numaNode', id)).size);

@@ -100,7 +100,7 @@ class Rig {
 }
 
 describe('the CPU manager', () => {
-  it('assigns exclusive CPUs only to Guaranteed pods with integer requests', async () => {
+  it('assigns exclusive CPUs only to Guaranteed pods with integer CPU requests', async () => {
     const harness = new Rig();
     assert.equal(await harness.add(guaranteed('whole', '2')), '1,5');
     assert.equal(await harness.add(guaranteed('part', '1500m')), '');
@@ -146,7 +146,7 @@ describe('the CPU manager', () => {
     );
   });
 
-  it('moves running containers once when their CPUs change', async () => {
+  it('updates the cpuset of a running container once when its CPUs change', async () => {
     const harness = new Rig();
     const shared = aPod({ metadata: { uid: podUid('shared'), name: 'shared' } });
     await harness.add(shared);
@@ -185,7 +185,7 @@ describe('the CPU manager', () => {
   });
 });
 
-describe('for any sequence of pods', () => {
+describe('the CPU manager, for any sequence of pods', () => {
   const step = fc.record({
     name: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
     what: fc.constantFrom('add', 'add', 'remove', 'restart'),

@@ -128,7 +128,7 @@ export class CpuManager implements HintProvider {
     return cpus;
   }
 
-  /** All CPUs that can be assigned exclusively. */
+  /** Returns all CPUs that can be assigned exclusively, assigned or not. */
   get allocatable(): CpuSet {
     return this.#deps.policy.allocatable;
   }

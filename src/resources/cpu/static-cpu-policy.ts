@@ -71,7 +71,7 @@ export class StaticCpuPolicy {
     return { defaultCpuSet: this.#pool, assignments: new Map() };
   }
 
-  /** All CPUs that can be assigned exclusively. */
+  /** Returns all CPUs that can be assigned exclusively, assigned or not. */
   get allocatable(): CpuSet {
     return this.#groups.all.difference(this.reserved);
   }

@@ -5,7 +5,7 @@ import { podUid } from '../../pods/index.ts';
 import { decodeCheckpoint, encodeCheckpoint } from './checkpoint.ts';
 import { ContainerAllocateResponse } from './gen/device-plugin.ts';
 
-/** Written by the Go kubelet's own code. */
+/** A checkpoint written by the Go kubelet's own code. */
 const written = [
   `{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{}},"Checksum":3467439661}`,
   `{"Data":{"PodDeviceEntries":null,"RegisteredDevices":{"example.com/a":["two","one"],"z.com/b":[]}},"Checksum":2800227346}`,
@@ -13,7 +13,7 @@ const written = [
 ];
 
 describe('kubelet_internal_checkpoint', () => {
-  it('is read back as written', () => {
+  it('kubelet_internal_checkpoint is read back as written', () => {
     const name = fc.string({ unit: 'grapheme', minLength: 1 });
     const allocation = fc.record(
       {
@@ -38,7 +38,7 @@ describe('kubelet_internal_checkpoint', () => {
     );
   });
 
-  it('is compatible with the Go kubelet in both directions', () => {
+  it('kubelet_internal_checkpoint is compatible with the Go kubelet in both directions', () => {
     for (const text of written)
       assert.deepEqual(JSON.parse(encodeCheckpoint(decodeCheckpoint(text))), JSON.parse(text));
     const { allocations, registered } = decodeCheckpoint(written[2] ?? '');
@@ -64,7 +64,7 @@ describe('kubelet_internal_checkpoint', () => {
     });
   });
 
-  it('is rejected when damaged', () => {
+  it('kubelet_internal_checkpoint is rejected when it is damaged', () => {
     const text = encodeCheckpoint({ allocations: [], registered: new Map([['a/b', ['one', 'two']]]) });
     for (const broken of [text.replace('two', 'too'), text.slice(1), '', '[]', 'null', '{"Data":{}}'])
       assert.throws(() => decodeCheckpoint(broken), { code: 'DEVICE_CHECKPOINT' }, broken);

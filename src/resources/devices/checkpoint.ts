@@ -3,10 +3,10 @@ import type { PodUid } from '../../pods/index.ts';
 import type { RuntimeFiles } from '../../runtime/index.ts';
 import type { DeviceAllocation } from './pod-devices.ts';
 
-/** In the device plugin directory; shared with the Go kubelet. */
+/** The checkpoint file in the device plugin directory; the Go kubelet uses the same file. */
 export const checkpointName = 'kubelet_internal_checkpoint';
 
-/** The content of the checkpoint. */
+/** The content of the device checkpoint. */
 export interface DeviceCheckpointData {
   readonly allocations: readonly DeviceAllocation[];
   /** The healthy devices of each registered resource. */
@@ -18,7 +18,7 @@ interface Entry {
   readonly ContainerName: string;
   readonly ResourceName: string;
   readonly DeviceIDs: Readonly<Record<string, readonly string[]>> | null;
-  /** Protobuf in base64. */
+  /** The Allocate response of the plugin, as Protobuf in base64. */
   readonly AllocResp: string | null;
 }
 
@@ -44,7 +44,7 @@ export function encodeCheckpoint({ allocations, registered }: DeviceCheckpointDa
   return JSON.stringify({ Data: data, Checksum: checksum(data) });
 }
 
-/** Throws DEVICE_CHECKPOINT for a damaged file. */
+/** Decodes the device checkpoint; throws DEVICE_CHECKPOINT if it is damaged. */
 export function decodeCheckpoint(text: string): DeviceCheckpointData {
   try {
     const { Data: data, Checksum: expected } = JSON.parse(text) as { Data: Data; Checksum: number };
@@ -117,10 +117,10 @@ function byBytes(one: string, other: string): number {
 }
 
 const fileMode = 0o600;
-/** Far above the size for all devices of a machine. */
+/** The maximum size of the checkpoint, far above the size for all devices of a machine. */
 const largestFile = 64 << 20;
 
-/** Reads and writes kubelet_internal_checkpoint. */
+/** Reads and writes the device checkpoint kubelet_internal_checkpoint. */
 export class DeviceCheckpoint {
   readonly #path: string;
   readonly #files: Pick<RuntimeFiles, 'readEnd' | 'replace'>;
@@ -140,21 +140,23 @@ export class DeviceCheckpoint {
     this.#record = record;
   }
 
-  /** Whether a checkpoint exists, even a damaged one. */
+  /** Whether a checkpoint exists, including a damaged one. */
   get exists(): boolean {
     return this.#isThere;
   }
 
-  /** Undefined if there is no checkpoint; throws DEVICE_CHECKPOINT if it is damaged. */
+  /**
+   * Reads the checkpoint; undefined if there is none. Throws DEVICE_CHECKPOINT if it is damaged.
+   */
   async read(): Promise<DeviceCheckpointData | undefined> {
     const bytes = await this.#files.readEnd(this.#path, largestFile);
     this.#isThere = bytes !== undefined;
     return bytes && decodeCheckpoint(bytes.toString());
   }
 
-  /** Resolves when the current state is written. */
+  /** Resolves when the current device allocations are written to the checkpoint. */
   save(): Promise<void> {
-    // A write in progress may have started before the change.
+    // A write in progress may have started before the latest change, so another write follows it.
     this.#next ??= this.#writing.then(() => {
       this.#next = undefined;
       const write = this.#write();
@@ -164,7 +166,7 @@ export class DeviceCheckpoint {
     return this.#next;
   }
 
-  /** Resolves when no write is in progress. */
+  /** Resolves when no checkpoint write is in progress. */
   async flushed(): Promise<void> {
     await this.#next?.catch(() => {});
     await this.#writing;

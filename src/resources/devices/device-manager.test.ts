@@ -9,7 +9,7 @@ const three = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
 const failed = (why: string) => `Allocate failed due to ${why}, which is unexpected`;
 const sidecar = { restartPolicy: 'Always' };
 
-describe('devices', () => {
+describe('device manager', () => {
   it('allocates each device to one pod only, until none is free', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);

@@ -59,7 +59,7 @@ export interface DeviceManagerDeps {
    * Whether the container is running or has completed permanently, so that it needs no new devices.
    */
   readonly isRunningOrFinished: (pod: Pod, container: Container) => boolean;
-  /** Called when the capacity or the allocatable devices have changed. */
+  /** Called when the device capacity or the allocatable devices have changed. */
   readonly changed: () => void;
   /** Called when the health of a device of the pod has changed. */
   readonly healthChanged: (uid: PodUid) => void;
@@ -161,7 +161,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return this.#table.amounts();
   }
 
-  /** Returns the number of allocated devices by resource. */
+  /** Returns the number of allocated devices by resource name. */
   allocatedCounts(): ReadonlyMap<string, number> {
     return this.#podDevices.counts();
   }
@@ -246,7 +246,7 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
     return deviceStatus(this.#podDevices.ofContainer(uid, container), this.#table);
   }
 
-  /** Returns the devices of the container. */
+  /** Returns the devices that are allocated to the container. */
   devicesOf(uid: PodUid, container: string): readonly PlacedDevice[] {
     return this.#podDevices.ofContainer(uid, container).flatMap((allocation) =>
       [...idsOf(allocation)].map((id) => {

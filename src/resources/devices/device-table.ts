@@ -57,7 +57,9 @@ export class DeviceTable {
     this.#expectedUntilMs = nowMs() + expectedForMs;
   }
 
-  /** Restores a resource from the checkpoint; it has no devices until its plugin registers. */
+  /**
+   * Restores a resource from the checkpoint; it has no devices until its plugin registers again.
+   */
   restore(resource: string): void {
     this.#resources.set(resource, this.#newResource('of-before'));
   }

@@ -12,7 +12,7 @@ export interface DeviceWaitsDeps {
   readonly releaseInactive: () => void;
 }
 
-/** The maximum wait for terminating pods. */
+/** The maximum time that a pod waits for terminating pods to release devices. */
 const terminationWaitMs = 30_000;
 const terminationPollMs = 1_000;
 

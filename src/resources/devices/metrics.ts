@@ -1,6 +1,6 @@
 import type { MetricRegistry } from '../../lib/index.ts';
 
-/** Observes device plugins for metrics. Never throws. */
+/** Observes device plugin calls for metrics. Never throws. */
 export interface DeviceObserver {
   registered(resource: string): void;
   allocated(resource: string, ms: number): void;

@@ -8,7 +8,7 @@ export interface NodeSocket {
   readonly logger: Logger;
   /** The directory of the socket; existing sockets in it are removed. */
   readonly directory: string;
-  /** Loads the server on the first connection. */
+  /** Adds the gRPC services; called at the first connection, because their code is loaded then. */
   readonly fill: (server: ServiceAdder) => Promise<void>;
 }
 

@@ -157,7 +157,7 @@ function shaped(name: string, { init, side, main }: { init: number; side: number
   });
 }
 
-/** Concurrent containers and different pods share no device. */
+/** Containers that run concurrently, and different pods, must share no device. */
 function assertOneOwner(harness: DeviceRig, pods: readonly Pod[]): void {
   const ofPods = new Map<string, string>();
   const ofContainers = new Map<string, string>();
@@ -177,7 +177,7 @@ function assertOneOwner(harness: DeviceRig, pods: readonly Pod[]): void {
   }
 }
 
-describe('for any order of events', () => {
+describe('device allocations, for any order of events', () => {
   it('for any order of events, no device is allocated twice and no container changes its devices', async () => {
     await fc.assert(
       fc.asyncProperty(

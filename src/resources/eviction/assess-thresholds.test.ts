@@ -51,7 +51,7 @@ const told = (all: readonly Assessment[]) => all.map(({ conditions }) => conditi
 const memory = (...amounts: readonly number[]) =>
   amounts.map((amount) => left({ 'memory.available': amount }));
 
-describe('assessThresholds', () => {
+describe('assessThresholds: when eviction thresholds act', () => {
   it('acts on a hard threshold immediately when available is below it, but not at its exact value', () => {
     assert.deepEqual(acted(rounds([below(100)], memory(100, 99))), ['', 'memory.available']);
     assert.deepEqual(told(rounds([below(100)], memory(100, 99))), ['', 'MemoryPressure']);
@@ -74,16 +74,16 @@ describe('assessThresholds', () => {
     assert.deepEqual(told(rounds([soft], memory(99, 120), 1_000)), ['MemoryPressure', '']);
   });
 
-  it('keeps a condition for the transition period after the threshold was last met', () => {
+  it('keeps a node condition for the transition period after its threshold was last met', () => {
     const all = rounds([below(100)], memory(99, 200, 200, 200, 200), 30_000);
     assert.deepEqual(told(all), ['MemoryPressure', 'MemoryPressure', 'MemoryPressure', '', '']);
   });
 
-  it('sets a condition while the threshold is met even without a transition period', () => {
+  it('sets a node condition while its threshold is met even without a transition period', () => {
     assert.deepEqual(told(rounds([below(100)], memory(99, 200), 0)), ['MemoryPressure', '']);
   });
 
-  it('acts once per observation, also after the clock was set back', () => {
+  it('acts on a threshold once per observation, also after the clock was set back', () => {
     const observed = [10, 10, 9].map((atMs) => left({ 'memory.available': 1 }, atMs));
     assert.deepEqual(acted(rounds([below(100)], observed)), ['memory.available', '', 'memory.available']);
   });
@@ -161,7 +161,7 @@ describe('assessThresholds, for any observations', () => {
     );
   });
 
-  it('neither acts nor sets a condition on a node without pressure', () => {
+  it('neither evicts nor sets a condition on a node without pressure', () => {
     fc.assert(
       fc.property(fc.array(threshold), fc.nat(10), (thresholds, count) => {
         const full = Object.fromEntries(signals.map((signal) => [signal, 1_000]));

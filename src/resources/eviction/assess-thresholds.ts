@@ -19,7 +19,7 @@ import {
 export interface PressureState {
   /** The time since when each threshold has been met without interruption. */
   readonly firstObserved: ReadonlyMap<EvictionThreshold, number>;
-  /** The thresholds that acted and whose minimum reclaim is not reached yet. */
+  /** The thresholds that have acted and whose minimum reclaim is not reached yet. */
   readonly met: readonly EvictionThreshold[];
   /** The time at which each condition was last observed. */
   readonly lastObserved: ReadonlyMap<PressureCondition, number>;
@@ -36,7 +36,7 @@ export const noPressure: PressureState = {
 export interface AssessmentInput {
   readonly thresholds: readonly EvictionThreshold[];
   readonly observations: Observations;
-  /** How long a condition stays set after it was last observed. */
+  /** How long a node condition stays set after its threshold was last met. */
   readonly transitionMs: number;
   /** The current monotonic time. */
   readonly nowMs: number;
@@ -64,7 +64,7 @@ export function assessThresholds(before: PressureState, input: AssessmentInput):
     state: { firstObserved, met, lastObserved, observations },
     conditions: pressureConditions.filter((name) => {
       const seenMs = lastObserved.get(name);
-      // A condition observed now is set even if the transition period is zero.
+      // A condition whose threshold is met now is set even if the transition period is zero.
       return seenMs !== undefined && (seenMs === nowMs || nowMs - seenMs < transitionMs);
     }),
     acting: met.filter((one) => hasNewStats(one, observations, before.observations)).toSorted(memoryFirst),

@@ -42,7 +42,7 @@ describe('nodefs, imagefs and containerfs', () => {
   });
 });
 
-describe('withContainerDisk', () => {
+describe('withContainerDisk: thresholds of containerfs', () => {
   const at = (signal: EvictionSignal, percent: number, gracePeriodMs = 0): EvictionThreshold => ({
     signal,
     kind: gracePeriodMs > 0 ? 'soft' : 'hard',

@@ -1,10 +1,10 @@
 import type { EvictionSignal, EvictionThreshold } from '../../config/index.ts';
 import type { DiskLayout } from './eviction-stats.ts';
 
-/** The parts of a pod's disk usage. */
+/** The parts of a pod's disk usage: writable layers (`rootfs`), container logs and volumes. */
 export type DiskPart = 'rootfs' | 'logs' | 'volumes';
 
-/** What can be reclaimed without evicting pods. */
+/** Resources that can be reclaimed without evicting pods. */
 export type ReclaimStep = 'dead-containers' | 'unused-images';
 
 type Disk = 'nodefs' | 'imagefs' | 'containerfs';

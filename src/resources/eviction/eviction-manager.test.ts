@@ -170,7 +170,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(manager.conditions, ['MemoryPressure'], 'the pod is still terminating');
   });
 
-  it('keeps a condition for the transition period', async () => {
+  it('keeps a node condition for the transition period', async () => {
     const { clock, world, manager, stop } = aNode({ transitionMs: 60_000 });
     world.pods = [{ name: 'a', memory: 950 }];
     await clock.advance(59_000);
@@ -232,7 +232,7 @@ describe('EvictionManager', () => {
     );
   });
 
-  it('gives pods a grace period for a soft threshold after its own grace period', async () => {
+  it('gives evicted pods a grace period for a soft threshold, after the grace period of the threshold itself', async () => {
     const { clock, world, stop } = aNode({ thresholds: [soft] });
     world.killMs = 60_000;
     world.pods = [
@@ -350,7 +350,7 @@ describe('EvictionManager', () => {
     assert.match(world.story.find((line) => line.includes('kill')) ?? '', /kill a within 1 s/);
   });
 
-  it('checks every second while memory is near a threshold and acts immediately', async () => {
+  it('evaluates every second while memory is near a threshold and then acts immediately', async () => {
     const { clock, world, stop } = aNode();
     world.memory = 3_000;
     await clock.advance(5_500);
@@ -395,7 +395,7 @@ describe('EvictionManager', () => {
     assert.equal(world.alarm, undefined);
   });
 
-  it('reads pod stats only if necessary', async () => {
+  it('reads pod stats only when a threshold is met', async () => {
     const { clock, world, stop } = aNode();
     Object.assign(world, { memory: 90_000, disk: 90_000, pods: [{ name: 'a' }] });
     await clock.advance(95_000);

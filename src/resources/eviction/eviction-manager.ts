@@ -22,7 +22,7 @@ import { rankPods } from './rank.ts';
 
 export interface EvictionSettings {
   readonly thresholds: readonly EvictionThreshold[];
-  /** How long a node condition stays set after it was last observed. */
+  /** How long a node condition stays set after its threshold was last met. */
   readonly transitionMs: number;
   /**
    * The maximum grace period of an evicted pod for a soft threshold; negative for the grace period
@@ -58,7 +58,7 @@ export interface EvictionDeps {
     deleteAllUnusedContainers(signal: AbortSignal): Promise<void>;
     deleteUnusedImages(signal: AbortSignal): Promise<void>;
   };
-  /** Removes the leftovers of deleted and evicted pods. */
+  /** Removes the leftovers of deleted and evicted pods: containers and logs. */
   readonly collectGarbage: (signal: AbortSignal) => Promise<void>;
   readonly podEvent: (pod: Pod, event: PodEvent) => void;
   readonly nodeEvent: (event: Pick<PodEvent, 'type' | 'reason' | 'message'>) => void;
@@ -94,7 +94,7 @@ const shortGraceSeconds = 1;
 const usualGraceSeconds = 30;
 const cleanupMs = 30_000;
 const cleanupPollMs = 1_000;
-/** The deadline of a reclaim step. */
+/** The deadline of one step to reclaim resources. */
 const reclaimMs = 120_000;
 
 /**

@@ -75,7 +75,7 @@ describe('overStorageLimit', () => {
     assert.equal(overStorageLimit(pod, measured({ rootfs: mebi - 1, logs: 1 })), undefined);
   });
 
-  it('detects pods with storage limits', () => {
+  it('detects whether a pod has storage limits', () => {
     assert.deepEqual(
       [
         limited,

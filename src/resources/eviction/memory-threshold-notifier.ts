@@ -10,7 +10,7 @@ export interface MemoryHeadroom {
   readonly bytes: number;
 }
 
-/** Notifies when available memory falls below a threshold between two checks. */
+/** Notifies when available memory falls below a threshold between two evaluations. */
 export interface MemoryThresholdNotifier extends Disposable {
   /** Watches the given thresholds instead of the previous ones; calls `goesOff` once. */
   set(rooms: readonly MemoryHeadroom[], goesOff: () => void): Promise<void>;

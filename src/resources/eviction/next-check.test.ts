@@ -21,8 +21,8 @@ function waitMs(signal: EvictionSignal, available: number, before = available, e
   return nextCheckMs([threshold(signal)], seen(signal, available, elapsedMs), seen(signal, before));
 }
 
-describe('nextCheckMs', () => {
-  it('checks every second while memory is near a threshold', () => {
+describe('nextCheckMs: when to evaluate thresholds again', () => {
+  it('evaluates every second while memory is near a threshold', () => {
     assert.equal(waitMs('memory.available', 5_000), 10_000);
     assert.equal(waitMs('memory.available', 600), 10_000);
     assert.equal(waitMs('memory.available', 599), 1_000);

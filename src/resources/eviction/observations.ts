@@ -11,7 +11,7 @@ export type Observations = ReadonlyMap<EvictionSignal, SignalObservation>;
 /** Whether the kernel's MemAvailable, which includes reclaimable memory, counts as available. */
 export type MemoryGuard = 'on' | 'off';
 
-/** Returns the observation of each signal. */
+/** Returns the observation of each eviction signal. */
 export function observationsOf(measures: NodeObservation, guard: MemoryGuard): Observations {
   const { memory, podsMemory, nodefs, imagefs, containerfs, pids } = measures;
   const found: readonly (readonly [EvictionSignal, SignalObservation | undefined])[] = [
@@ -49,7 +49,7 @@ export function quantityFor(value: ThresholdValue, capacity: number): Quantity {
   return quantityOf(Math.trunc((capacity * value.percent) / 100), 'BinarySI');
 }
 
-/** Returns the available amount as a quantity. */
+/** Returns the available amount of a signal as quantity. */
 export function availableQuantity(signal: EvictionSignal, { available }: SignalObservation): Quantity {
   const resource = resourceOf(signal);
   return quantityOf(

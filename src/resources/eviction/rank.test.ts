@@ -54,7 +54,7 @@ const wrote = (rootfs: number, logs: number, named: Readonly<Record<string, numb
   },
 });
 
-describe('rankPods', () => {
+describe('rankPods: the eviction order', () => {
   it('ranks pods without stats first, then pods above their requests', () => {
     const sketches = [
       { name: 'within', requests: { memory: '200' }, ...using(150), priority: -5 },
@@ -75,7 +75,7 @@ describe('rankPods', () => {
     assert.equal(ranked('memory.available', sketches), 'most more little much');
   });
 
-  it('treats usage equal to the request as within it', () => {
+  it('ranks usage equal to the request as not above it', () => {
     const sketches = [
       { name: 'exact', requests: { memory: '500' }, ...using(500) },
       { name: 'one', ...using(1) },

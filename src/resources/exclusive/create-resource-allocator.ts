@@ -174,7 +174,9 @@ export interface ExclusiveResourceSettings {
         readonly quota?: 'kept' | 'lifted' | undefined;
       }
     | undefined;
-  /** The static memory policy; memory of any NUMA node if undefined. */
+  /**
+   * The static policy of the memory manager; if undefined, containers get memory of any NUMA node.
+   */
   readonly memory?:
     | {
         /** The memory reserved on each NUMA node, in bytes by resource name. */
@@ -188,7 +190,7 @@ export interface ExclusiveResourceSettings {
         readonly required: ReadonlyMap<string, bigint>;
       }
     | undefined;
-  /** The topology policy; no alignment if undefined. */
+  /** The topology manager policy; without one, resources are not aligned to NUMA nodes. */
   readonly topology?:
     | {
         readonly policy: TopologyPolicy;

@@ -116,7 +116,7 @@ export interface StateFile {
   write(text: string): Promise<void>;
 }
 
-/** Writes the checkpoint: one write at a time, always with the newest state. */
+/** Writes a checkpoint: one write at a time, always with the newest state. */
 class CheckpointWriter {
   readonly #file: StateFile;
   readonly #logger: Logger;

@@ -21,7 +21,7 @@ export interface KernelTunablesDeps {
   readonly logger: Logger;
   /** Whether a tunable with another value is an error or is set. */
   readonly mismatch: 'refuse' | 'set';
-  /** The directory of the tunables; replaced in tests. */
+  /** The directory of the kernel tunables, /proc/sys; replaced in tests. */
   readonly directory?: string;
 }
 

@@ -160,7 +160,7 @@ function fail(message: string): never {
   throw new KubelingError('ALLOCATION_CONFIG', `Cannot allocate memory by NUMA node: ${message}`);
 }
 
-/** The resource name of huge pages of that size. */
+/** Returns the resource name of huge pages of the given size. */
 export function hugePageResourceOf(pageBytes: number): string {
   return hugePageResource(hugePageSizeName(BigInt(pageBytes)));
 }

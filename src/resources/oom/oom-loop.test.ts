@@ -98,7 +98,7 @@ test('reports each OOM kill once to the node and the pod, also after a restart',
   assert.deepEqual(JSON.parse(files.get('/root/kernel-log.json') ?? ''), { boot: 'boot-1', sequence: 3 });
 });
 
-test('ignores a corrupt checkpoint, and OOM kills of other pods', async () => {
+test('ignores a corrupt checkpoint of the log position, and OOM kills of unknown pods', async () => {
   const { live, oom, nodeEvents, journal, files } = aMachine();
   files.set('/root/kernel-log.json', '{"boot":');
   oom('global_oom');

@@ -38,7 +38,7 @@ export interface OomWatcherDeps {
 const lookMs = 2_000;
 /** The number of kernel log records to read before yielding. */
 const burst = 256;
-/** OOM kills of one container within this interval are reported once. */
+/** The interval in which OOM kills of one container are reported only once. */
 const quietMs = 60_000;
 const mostContainers = 1_000;
 

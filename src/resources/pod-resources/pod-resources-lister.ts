@@ -204,7 +204,7 @@ type Method = 'list' | 'get' | 'get_allocatable';
 
 /** Observes each PodResources call. Never throws. */
 export interface PodResourcesObserver {
-  /** v1alpha1 calls are not counted by method. */
+  /** `method` is undefined for v1alpha1 calls, which are not counted by method. */
   asked(version: string, method: Method | undefined): void;
   failed(version: string, method: Method): void;
 }

@@ -153,7 +153,7 @@ export class SystemdSlices implements SliceManager {
   }
 }
 
-/** systemd sends job signals only to subscribers. */
+/** Subscribes to job signals, which systemd sends only to subscribers. */
 async function meet(bus: SystemdBus, signal: AbortSignal): Promise<Systemd> {
   const from = `type='signal',sender='${manager.destination}',interface='${manager.interface}'`;
   await bus.addMatch(`${from},member='${jobRemoved}'`, signal);

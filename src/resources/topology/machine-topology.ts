@@ -26,7 +26,7 @@ export interface NumaNode {
 export interface MachineTopology {
   /** The NUMA nodes of the machine, ascending by number. */
   readonly numaNodes: readonly NumaNode[];
-  /** The online CPUs, ascending. */
+  /** The numbers of the online CPUs, ascending. */
   readonly cpus: ReadonlyMap<number, CpuLocation>;
 }
 

@@ -17,19 +17,19 @@ const merged = (provided: readonly (TopologyHints | undefined)[], rules: Partial
 };
 
 describe('mergeHints', () => {
-  it('allows any NUMA node without hints', () => {
+  it('mergeHints allows any NUMA node without hints', () => {
     assert.deepEqual(merged([undefined]), [[0, 1], true, true]);
     assert.deepEqual(merged([undefined, hints({ gpu: undefined })]), [[0, 1], true, true]);
     assert.deepEqual(merged([undefined], { policy: 'single-numa-node' }), [undefined, true, true]);
   });
 
-  it('prefers the lowest set that all providers prefer', () => {
+  it('mergeHints prefers the lowest NUMA nodes that all providers prefer', () => {
     const each = [hint([0], true), hint([1], true), hint([0, 1], false)];
     assert.deepEqual(merged([hints({ cpu: each })]), [[0], true, true]);
     assert.deepEqual(merged([hints({ cpu: each }), hints({ gpu: [hint([1], true)] })]), [[1], true, true]);
   });
 
-  it('does not prefer a combination of different preferred sets', () => {
+  it('mergeHints does not prefer a combination of different preferred sets', () => {
     const wide = hints({ cpu: [hint([0, 1], true)] });
     const narrow = hints({ gpu: [hint([0], true), hint([1], true)] });
     assert.deepEqual(merged([wide, narrow]), [[0], false, true]);
@@ -49,14 +49,14 @@ describe('mergeHints', () => {
     assert.equal(merged(apart, { policy: 'restricted' })[2], false);
   });
 
-  it('admits only one NUMA node with single-numa-node', () => {
+  it('admits only resources of one NUMA node with single-numa-node', () => {
     const rules = { policy: 'single-numa-node' } as const;
     assert.deepEqual(merged([hints({ cpu: [hint([0, 1], true)] })], rules), [undefined, false, false]);
     assert.deepEqual(merged([hints({ cpu: [hint([1], true)] })], rules), [[1], true, true]);
     assert.deepEqual(merged([hints({ cpu: [hint([1], false)] })], rules), [undefined, false, false]);
   });
 
-  it('takes the closest set of equal size with prefer-closest-numa-nodes', () => {
+  it('takes the closest NUMA nodes of equal number with prefer-closest-numa-nodes', () => {
     const numaNodes = [0, 1, 2, 3];
     const pairs = [hint([0, 1], true), hint([0, 2], true), hint([2, 3], true)];
     const distance = (from: number, to: number) => (from === to ? 10 : from + to === 5 ? 11 : 20);
@@ -65,7 +65,7 @@ describe('mergeHints', () => {
   });
 });
 
-/** All combinations of hints, compared exhaustively. */
+/** Finds the best result by comparing all combinations of hints. */
 function bruteForce(provided: readonly (TopologyHints | undefined)[], rules: MergeRules) {
   const lists = provided.flatMap((given) =>
     given === undefined || given.size === 0
@@ -126,7 +126,7 @@ function combinations(lists: readonly (readonly TopologyHint[])[]): readonly (re
   );
 }
 
-describe('for all combinations of hints', () => {
+describe('mergeHints, for all combinations of hints', () => {
   const numaNodes = [0, 1, 2, 5];
   const way = fc.record({
     numaNodes: fc.oneof(
@@ -161,7 +161,7 @@ describe('for all combinations of hints', () => {
     );
   });
 
-  it('merges hundreds of hints of four resources quickly', () => {
+  it('mergeHints merges hundreds of hints of four resources quickly', () => {
     const eight = [0, 1, 2, 3, 4, 5, 6, 7];
     const all = Array.from({ length: 255 }, (_, place) =>
       hint(

@@ -13,7 +13,7 @@ const pod = aPod({
   spec: { initContainers: [{ name: 'init' }], containers: [{ name: 'one' }, { name: 'two' }] },
 });
 
-/** A provider that records its allocations. */
+/** A hint provider that records its allocations. */
 class Provider implements HintProvider {
   readonly given: string[] = [];
   readonly #ways: readonly TopologyHint[] | undefined;

@@ -56,7 +56,7 @@ export class ContainerDeletor implements AsyncDisposable {
     if (this.#queue.size > 0) this.#worker ??= this.#work();
   }
 
-  /** Cancels the remaining removals. */
+  /** Cancels the remaining removals of dead containers. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#controller.abort(cancelledError('The container deletor is stopping'));
     await this.#worker;

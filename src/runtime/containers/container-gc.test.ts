@@ -59,7 +59,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await harness.machine.names('/logs/containers'), []);
   });
 
-  it('removes no running container and no sandbox in use', async () => {
+  it('removes no running containers and no sandboxes in use', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     await harness.sync(pod);
@@ -69,7 +69,7 @@ describe('garbage collection', () => {
     assert.deepEqual([observed.containers.length, observed.sandboxes.length], [1, 1]);
   });
 
-  it('keeps everything of a pod that the workers do not report as removable', async () => {
+  it('keeps all containers of a pod that the pod workers do not report as removable', async () => {
     using harness = new PodRuntimeRig({
       deps: {
         pods: {

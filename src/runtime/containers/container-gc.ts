@@ -17,7 +17,7 @@ import { restorePod } from './labels.ts';
 import type { RuntimeFiles } from './runtime-files.ts';
 
 export interface GcPolicy {
-  /** Dead containers younger than this are kept. */
+  /** The minimum age of a dead container before it is removed. */
   readonly minAgeMs: number;
   /** The number of dead instances to keep per container; negative keeps all. */
   readonly maxPerContainer: number;
@@ -118,7 +118,10 @@ export class ContainerGc {
     }
   }
 
-  /** Selects from groups sorted newest first; the result is sorted oldest first. */
+  /**
+   * Selects containers to remove from groups sorted newest first; the result is sorted oldest
+   * first.
+   */
   #toRemove(pods: readonly RuntimePod[], scope: GcScope): readonly DeadContainer[] {
     const { maxPerContainer, maxContainers } = this.#deps.policy;
     const gone = pods.filter(({ uid }) => this.#isDeleted(uid, scope));

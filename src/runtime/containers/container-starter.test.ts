@@ -103,7 +103,7 @@ describe('init containers', () => {
   });
 });
 
-describe('a container that is to be replaced', () => {
+describe('a container with a changed spec', () => {
   it('does not start the replacement of a container that cannot be stopped', async () => {
     using harness = new PodRuntimeRig({ images });
     await harness.sync(podOf({ a: {}, b: {} }));

@@ -219,7 +219,7 @@ export class ContainerStarter {
     await this.#linkLog(start, id, logPath);
   }
 
-  /** Whether the container runs or ran although StartContainer reported an error. */
+  /** Whether the container is running or ran although StartContainer reported an error. */
   async #hasStarted(containerId: string, error: unknown, signal: AbortSignal): Promise<boolean> {
     try {
       const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);

@@ -29,7 +29,7 @@ const fields: readonly [string, string][] = [
   ['status.podIPs', '10.0.0.7,fd00::7'],
 ];
 for (const [fieldPath, expected] of fields) {
-  test(`resolves the field ${fieldPath}`, () =>
+  test(`downward API: resolves the field ${fieldPath}`, () =>
     assert.equal(podField(pod, { fieldPath }, addresses), expected));
 }
 

@@ -16,7 +16,7 @@ import { goQuote } from './go-format.ts';
 /** The addresses for downward API fields that are not part of the pod object. */
 export interface DownwardAddresses {
   readonly podIps: readonly string[];
-  /** The node's addresses, preferred address first. */
+  /** The addresses of the node; the preferred one is first. */
   readonly hostIps: readonly string[];
 }
 
@@ -117,7 +117,7 @@ function divisorOf({ divisor = '0' }: ResourceFieldSelector): Quantity {
   return isPositive(written) ? written : quantityOf(1n);
 }
 
-/** CPU is compared in thousandths of a core, all other resources in whole units. */
+/** Rounds CPU to thousandths of a core and all other resources to whole units. */
 function inUnitsOf(amount: Quantity, divisor: Quantity, name: string): bigint {
   const grain = name === 'cpu' ? milliQuantity(1n).nanos : quantityOf(1n).nanos;
   return divideUp(divideUp(amount.nanos, grain), divideUp(divisor.nanos, grain));

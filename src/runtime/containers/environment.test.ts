@@ -364,7 +364,7 @@ describe('size limits of variables and commands', () => {
     })),
   ];
 
-  it('rejects variables that double with each reference, before building them', async () => {
+  it('rejects variables whose value doubles with each reference before building them', async () => {
     await assert.rejects(made({ env: doubling(100) }), tooLong);
   });
 
@@ -372,7 +372,7 @@ describe('size limits of variables and commands', () => {
     assert.equal((await made({ env: doubling(11) })).length, 12);
   });
 
-  it("counts each copy of a secret's value", async () => {
+  it("the size limit counts each copy of a secret's value", async () => {
     const large = Buffer.alloc(1_000_000, 'x').toString('base64');
     const lookup: ObjectLookup = { ...objects, secret: async () => ({ data: { key: large } }) };
     const env = Array.from({ length: 7 }, (_, index) => ({

@@ -26,7 +26,7 @@ export interface EnvironmentInputs extends DownwardAddresses {
   /** Reads ConfigMaps and Secrets; undefined on a node without an API client. */
   readonly objects: ObjectLookup | undefined;
   readonly services: KnownServices;
-  /** The node's allocatable resources. */
+  /** The allocatable resources of the node, for the downward API. */
   readonly allocatable: ResourceList;
   /**
    * Reads a file in a volume of the pod as text; the path must not leave the volume. Resolves with

@@ -3,7 +3,7 @@ import type { ObservedContainer, ObservedPod } from '../../pods/index.ts';
 import { newestInstance, type Pod, type PodUid, podUid } from '../../pods/index.ts';
 import { specHash } from './spec-hash.ts';
 
-/** Labels that identify the kubelet's sandboxes and containers. */
+/** The labels that identify sandboxes and containers of the kubelet. */
 export const labels = {
   podName: 'io.kubernetes.pod.name',
   podNamespace: 'io.kubernetes.pod.namespace',

@@ -75,7 +75,7 @@ test('a container without limits gets the limits of its pod', () => {
   assert.equal(made({ limits: { memory: '512Mi' } }, whole).memoryLimitInBytes, Gi / 2n);
 });
 
-test('limits every huge page size, to zero unless requested', () => {
+test('limits every huge page size of a container, to zero unless requested', () => {
   const sizes = { hugePageSizes: ['2MB', '1GB', '64KB'] };
   const { hugepageLimits } = made({ limits: { 'hugepages-2Mi': '100Mi' } }, {}, sizes);
   assert.deepEqual(hugepageLimits, [
@@ -120,7 +120,7 @@ for (const [what, resources, on, expected] of swaps) {
     assert.equal(made(resources, {}, on).unified?.['memory.swap.max'], expected));
 }
 
-test('on cgroup v1 the swap limit equals the memory limit', () => {
+test('on cgroup v1 the swap limit equals the memory limit, if the kernel can limit swap', () => {
   const limits = { limits: { memory: '1Gi' } };
   assert.equal(made(limits, {}, { swapController: 'present' }).memorySwapLimitInBytes, Gi);
   assert.equal(made(limits).memorySwapLimitInBytes, undefined);

@@ -157,7 +157,7 @@ const refused: readonly [string, Partial<VolumeMount>, Partial<MountInputs>, str
   ],
 ];
 for (const [what, parts, other, message] of refused) {
-  test(`mounts: rejects ${what}`, async () => {
+  test(`mounts: a container is rejected for ${what}`, async () => {
     await assert.rejects(made(mount(parts), other), { code: 'CONTAINER_CONFIG', message });
   });
 }

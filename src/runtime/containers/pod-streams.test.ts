@@ -43,7 +43,7 @@ test('exec and attach use the newest running instance of the container', async (
   ]);
 });
 
-test('rejects containers and pods that are not running', async () => {
+test('exec, attach and port-forward reject containers and pods that are not running', async () => {
   const { pods } = createHarness({
     containers: [item('dead', 'exited', 1n)],
     sandboxes: [item('s', 'exited', 1n)],

@@ -107,7 +107,7 @@ export interface SharedDirectory {
 
 const directoryMode = 0o755;
 
-/** RuntimeFiles of this machine. */
+/** The file operations of this machine. */
 export function realRuntimeFiles(
   silent: Pick<UnresponsiveMounts, 'check'> = { check: async () => {} },
 ): RuntimeFiles {
@@ -168,7 +168,7 @@ async function namesIn(directory: string): Promise<string[]> {
   return isLocal(directory) ? readdirSync(directory) : await readdir(directory);
 }
 
-/** Tries unlink first, because most paths are files. */
+/** Tries unlink before removing a directory tree, because most paths are files. */
 async function remove(path: string): Promise<void> {
   try {
     await clearingInodeFlags(() => unlink(path), [path, posix.dirname(path)]);
@@ -224,13 +224,13 @@ async function createShared(path: string, as: SharedDirectory): Promise<void> {
   }
 }
 
-/** Sets the group first, because chown can clear mode bits. */
+/** Sets the group before the mode, because chown can clear mode bits. */
 async function giveTo(path: string, { mode, group }: SharedDirectory): Promise<void> {
   if (group !== undefined) await chown(path, 0, group);
   await chmod(path, mode);
 }
 
-/** O_NONBLOCK keeps a pipe at this path from blocking the open. */
+/** O_NONBLOCK prevents that a named pipe at this path blocks the open. */
 async function readEnd(path: string, maxBytes: number): Promise<Buffer> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   const facts = await file.stat();

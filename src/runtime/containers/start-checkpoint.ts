@@ -14,7 +14,7 @@ import {
 export interface StartCheckpoint {
   /** Resolves when the record is written, or the write has failed. */
   recordStart(pod: Pod, containerId: string): Promise<void>;
-  /** Removes the record after StartContainer returned. */
+  /** Removes the record of a start after StartContainer has returned. */
   clearStart(pod: Pod, containerId: string): Promise<void>;
 }
 

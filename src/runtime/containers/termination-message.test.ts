@@ -104,7 +104,7 @@ for (const [what, status] of [
   });
 }
 
-test('limits the message from the log to 2048 bytes, with partial lines joined', async () => {
+test('limits the termination message from the log to 2048 bytes, with partial lines joined', async () => {
   const line = (tag: string, text: string) => `2026-01-01T00:00:00Z stderr ${tag} ${text}\n`;
   const message = await fromLog({}, `${line('P', 'x'.repeat(5_000))}${line('F', 'y')}${line('F', 'end')}`);
   assert.equal(message, `${'x'.repeat(2_048 - 6)}y\nend\n`);

@@ -126,7 +126,7 @@ export async function watchRuntime(
   }
 }
 
-/** Reads the status once and publishes the result. */
+/** Reads the runtime status once and publishes the result. */
 export async function checkRuntime(
   { cri, clock, state, looked }: Omit<RuntimeWatch, 'hints'>,
   signal: AbortSignal,

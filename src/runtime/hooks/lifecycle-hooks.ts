@@ -157,7 +157,7 @@ function isPlainHttpResponse(error: unknown): boolean {
   return error instanceof KubelingError && error.code === 'HTTP_NOT_TLS';
 }
 
-/** Counts hook outcomes. Never throws. */
+/** Counts the outcomes of lifecycle hooks. Never throws. */
 export interface HookObserver {
   /** Called when the server answered an https hook over HTTP only. */
   httpFallback(): void;
@@ -196,7 +196,7 @@ export interface HookRunner {
   run(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void>;
 }
 
-/** A preStop hook that a previous kubelet started. */
+/** A preStop hook of a container that a previous kubelet started. */
 export interface StartedPreStop {
   /** The time since the preStop hook started. */
   readonly usedMs: number;

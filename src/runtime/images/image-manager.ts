@@ -115,7 +115,7 @@ interface PendingPull {
   readonly presence: 'absent' | 'unknown';
 }
 
-/** Ensures that a container's image is present, according to its pull policy. */
+/** Ensures that a container's image is present, according to the pull policy of the container. */
 export class ImageManager {
   readonly #deps: ImageManagerDeps;
   readonly #pulls: ImagePulls;

@@ -50,7 +50,7 @@ export function matchesRegistry(key: string, repository: string): boolean {
   );
 }
 
-/** Normalizes a registry to its credential key: without scheme and API version. */
+/** Normalizes a registry to its credential key, without scheme and API version. */
 export function registryKey(location: string): string {
   const bare = location.replace(/^https?:\/\//, '');
   const slash = bare.indexOf('/');

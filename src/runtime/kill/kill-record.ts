@@ -87,7 +87,7 @@ export class KillRecord implements Disposable {
 /** The minimum grace period, so that a container that exits promptly is not killed. */
 export const minimumGraceSeconds = 2;
 
-/** The grace period of a container without an override. */
+/** Returns the grace period of a container if the kill does not override it. */
 export function graceSecondsOf(pod: Pod, container: Container, reason: KillReason): number {
   const { deletionGracePeriodSeconds } = pod.metadata;
   if (deletionGracePeriodSeconds !== undefined) return deletionGracePeriodSeconds;

@@ -83,7 +83,7 @@ describe('killing a pod', () => {
     assert.deepEqual(harness.eventsOf('Killing'), ['Stopping container old']);
   });
 
-  it('shortens the grace period of a container that is being stopped', async () => {
+  it('shortens the grace period of a container while it is being stopped', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: ignoring });
     await harness.sync(pod);

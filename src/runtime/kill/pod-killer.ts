@@ -70,7 +70,7 @@ export interface PodKillerDeps {
    * persisted.
    */
   readonly beforeStop?: ((uid: PodUid) => Promise<void>) | undefined;
-  /** Called before a sandbox is stopped, because its cached status becomes invalid. */
+  /** Called before a sandbox is stopped, because its cached status is then invalid. */
   readonly sandboxStopping?: ((podSandboxId: string) => void) | undefined;
 }
 
@@ -278,7 +278,7 @@ export class PodKiller implements Disposable {
     }
   }
 
-  /** StopContainer may fail for a container that exits at that moment. */
+  /** StopContainer may fail because the container has exited in the meantime. */
   async #hasExited(containerId: string, signal: AbortSignal): Promise<boolean> {
     try {
       const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);

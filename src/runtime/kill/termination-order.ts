@@ -43,7 +43,7 @@ export function hasSidecar(pod: Pod): boolean {
   return initContainersOf(pod).some(isSidecar);
 }
 
-/** Resolves when the promise settles or after `ms`; rejects with the signal's reason. */
+/** Resolves when the promise has settled or after `ms`; rejects with the signal's reason. */
 export function settledWithin(
   promise: Promise<unknown>,
   ms: number,

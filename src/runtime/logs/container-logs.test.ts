@@ -124,7 +124,7 @@ for (const [what, status, message] of oddPaths) {
   });
 }
 
-test('rejects a path that is not a log, with the reason', async () => {
+test('rejects a log path that is not a log file, with the reason', async () => {
   const harness = new Rig();
   harness.files.refuse(path);
   assert.match(await harness.refusal(), /Cannot read the log/);
@@ -228,7 +228,7 @@ const rows: readonly (readonly [string, Partial<ContainerStatus> | undefined, st
 ];
 
 for (const [what, status, response] of rows) {
-  test(`the log of ${what}: ${response}`, () => assert.equal(choose(status), response));
+  test(`selects the log by status: ${what} gives ${response}`, () => assert.equal(choose(status), response));
 }
 
 test('`previous` selects the log of the last terminated instance', () => {

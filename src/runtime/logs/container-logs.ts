@@ -110,7 +110,7 @@ export class ContainerLogs {
     }
   }
 
-  /** While the runtime is unavailable the container counts as running. */
+  /** While the runtime does not respond, the container counts as running. */
   async #isRunning(containerId: string, signal: AbortSignal): Promise<boolean> {
     try {
       const { status } = await this.#deps.cri.containerStatus({ containerId }, signal);

@@ -24,7 +24,7 @@ export class LogDecoder {
   #left: number;
   /** The state of the joined line that is being read. */
   #line: 'none' | 'shown' | 'left-out' = 'none';
-  /** Whether the current line belongs to a stream that is not requested. */
+  /** Whether the current log line belongs to a stream that is not requested. */
   #ignoring = false;
   #isPart = false;
   /** Whether the last shown line has no newline and its file has ended. */

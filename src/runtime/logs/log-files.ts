@@ -45,7 +45,7 @@ export interface LogFiles {
   watch(directory: string, hint: (what: LogHint) => void): Disposable;
 }
 
-/** O_NONBLOCK keeps a pipe in place of a log from blocking the open. */
+/** O_NONBLOCK prevents that a named pipe in place of a log blocks the open. */
 const openFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**

@@ -112,7 +112,7 @@ test('reads rotated and compressed log files first, and joins lines across files
   assert.equal(files.handles, 0);
 });
 
-test('reads a log that was rotated and not reopened yet', async () => {
+test('reads a log that was rotated and not reopened yet by the runtime', async () => {
   const files = new MemoryLogFiles();
   files.append(`${path}.20260101-000000`, linesOf(0, 3));
   assert.equal(String(await read(files)), textOf(0, 3));

@@ -53,7 +53,7 @@ export class TailSearch {
     return this.#requested === 0 ? size : undefined;
   }
 
-  /** Counts a line; returns whether it belongs to the requested lines. */
+  /** Counts a log line; returns whether it belongs to the requested last lines. */
   #count(is: 'end' | 'part'): boolean {
     if (is === 'end' || this.#read === 'nothing') {
       if (this.#found === this.#requested) return false;

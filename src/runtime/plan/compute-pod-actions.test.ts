@@ -232,7 +232,7 @@ const anyWorld = fc
       .map((containers) => ({ ...environment, containers })),
   );
 
-test('no plan violates the order of init containers, starts a running container, or does nothing forever', () => {
+test('for any pod, no plan violates the init container order, starts a running container, or makes no progress', () => {
   fc.assert(
     fc.property(anyWorld, ({ init, regular, restartPolicy, liveness, startup, ready, containers }) => {
       const pod = aPod({ spec: { initContainers: init, containers: regular, restartPolicy } });
@@ -260,9 +260,10 @@ test('no plan violates the order of init containers, starts a running container,
       // Non-sidecar init containers and regular containers never start in one sync.
       const plain = plan.initContainersToStart.some((index) => init[index]?.restartPolicy !== 'Always');
       assert.ok(!plain || plan.containersToStart.length === 0);
-      // A pod killed without a new sandbox starts nothing.
+      // A pod that is killed without a new sandbox starts no container.
       if (plan.killPod && !plan.createSandbox) assert.equal(starts.length, 0);
-      // The plan has an action, or a container runs.
+      // Each plan has an action, or a container is running; otherwise the pod would make no
+      // progress.
       const idle = !plan.killPod && starts.length === 0;
       if (idle) assert.ok(containers.some(({ state }) => state === 'running' || state === 'created'));
       assert.deepEqual(

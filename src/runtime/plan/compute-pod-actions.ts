@@ -138,7 +138,7 @@ function actionsInSandbox(
   const regular = regularContainerActions(pod, observed, context);
   const finished = regular.kept === 0 && regular.toStart.length === 0;
   if (init.progress === 'waiting') {
-    // A sidecar that must be restarted does not keep a finished pod alive.
+    // A sidecar that must be restarted does not keep a finished pod running.
     return finished && passedInitialization(pod, observed, context) ? dead : plan;
   }
   return {

@@ -9,7 +9,7 @@ import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 /** The name under which logins of Docker Hub are used for all images of it. */
 export const dockerHub = 'index.docker.io';
 
-/** Registry logins and their lookup by image repository. */
+/** The registry logins, looked up by image repository. */
 export class Keyring {
   readonly #keys = new Map<string, PullCredential[]>();
 

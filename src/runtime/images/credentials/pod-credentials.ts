@@ -12,7 +12,7 @@ import type { PluginProvider } from './plugin-provider.ts';
 export interface PodCredentialsDeps {
   readonly journal: Pick<PodJournal, 'event'>;
   readonly secrets: PullSecrets;
-  /** The node's registry logins. */
+  /** Returns the node's registry logins. */
   readonly nodeLogins: () => Promise<DockerConfig>;
   readonly plugins: readonly PluginProvider[];
 }

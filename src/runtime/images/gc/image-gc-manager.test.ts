@@ -153,7 +153,7 @@ test('reports insufficient freed space and an unknown disk size', async () => {
   assert.equal(harness.told.at(-1), 'InvalidDiskCapacity: invalid capacity 0 on image filesystem');
 });
 
-test('continues after a failed removal', async () => {
+test('removes the remaining images after a failed removal, and reports the failure', async () => {
   const harness = new Rig();
   harness.have('a', 'b');
   harness.refused.add('a');

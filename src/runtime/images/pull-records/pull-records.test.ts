@@ -44,7 +44,7 @@ function rigOf(policy: VerificationPolicy = { kind: 'NeverVerifyPreloadedImages'
 const listed = (id: string, ...repoTags: readonly string[]) =>
   ({ id, repoTags, repoDigests: [] }) as unknown as Image;
 
-describe('a present image', () => {
+describe('access to a present image', () => {
   it('an image pulled with a secret is accessible to pods with that secret or the same login', async () => {
     const { pull, mayUse } = rigOf();
     await pull(secretOf('one', 'p'));

@@ -56,7 +56,7 @@ class Rig {
     this.containers = this.containers.map((container) => ({ ...container, state: 'ended' }));
   }
 
-  /** Writes this many bytes per step for the given time. */
+  /** Writes the given number of bytes per step for the given time. */
   async write(bytes: number, { forMs, stepMs = 10 }: { readonly forMs: number; readonly stepMs?: number }) {
     for (let passed = 0; passed < forMs; passed += stepMs) {
       this.#file?.append('x'.repeat(bytes));

@@ -108,7 +108,7 @@ function freeBytes(directory: string): number {
   return bavail * bsize;
 }
 
-/** Unlike rename, link never replaces an existing file. */
+/** Uses link and unlink: unlike rename, link never replaces an existing file. */
 async function putBack(from: string, to: string): Promise<'done' | 'taken'> {
   try {
     await link(from, to);
@@ -138,7 +138,7 @@ async function compress(path: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Compresses in the thread pool. Closes both files, also on failure. */
+/** Compresses the file in the thread pool. Closes both files, also on failure. */
 async function pack(source: FileHandle, target: FileHandle, signal: AbortSignal): Promise<void> {
   const read = source.createReadStream({ highWaterMark: pieceBytes });
   const write = target.createWriteStream({ highWaterMark: pieceBytes, flush: true });
