@@ -1,9 +1,10 @@
 /**
  * A Kubernetes API server for one node, in this process:
  *
- *     http/ ──parses──> registry/ ──with the strategies of──> pods/, kinds/
- *       │ security/ authorizes │ storage/, persistence/ store objects
- *       └──forwards──> streams/ ──> the kubelet
+ *     http/ ──parsed request──> registry/ ──steps of a write──> strategies in pods/, kinds/
+ *       │                          └──objects──> storage/ (memory), persistence/ (disk)
+ *       ├──credentials──> security/ (authenticates and authorizes)
+ *       └──exec, logs, proxy──> streams/ ──> the kubelet
  */
 
 export type { FieldCause, ResourceStrategy, WriteContext } from './api/api-types.ts';

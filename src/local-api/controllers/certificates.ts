@@ -28,8 +28,11 @@ const yearMs = 365 * 24 * hourMs;
 const backdatedMs = 300_000;
 
 /**
- * pending ──> Approved (automatically or by a user) ──> signed, or Failed ──> deleted after an hour
- *        └────> Denied ──> deleted after an hour └──> no decision: deleted after a day
+ * Approves and signs certificate signing requests, and deletes them:
+ *
+ *     pending ──> Approved (automatically or by a user) ──> signed or Failed ──> after an hour deleted
+ *        ├──────> Denied ──────────────────────────────────────────────────────> after an hour deleted
+ *        └──────> no decision ─────────────────────────────────────────────────> after a day deleted
  */
 export function certificateController(deps: CertificateControllerDeps): Controller {
   const { context, log } = deps;

@@ -1,8 +1,9 @@
 /**
  * The strategies of all kinds except pods.
  *
- *     createKinds(signer, tokens, authorizer) ──> strategies, views ──> the catalogue
- *                            └──> createControllers(context, ...) ──> prepare once, then run each
+ *     createKinds(signer, tokens, authorizer) ──┬──> strategies, views ──> the catalogue
+ *                                               └──> createControllers(context, ...) ──> prepare
+ *                                                    once, then run each controller
  */
 export type {
   AccessAuthorizer,

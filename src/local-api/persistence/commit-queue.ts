@@ -49,8 +49,8 @@ const overflow = 4;
  * Writes changes to the file in batches:
  *
  *     append ──> pending ──(one batch at a time)──> thread ──> committed
- *                   ^ │
- *                   └────── failed: the waiters fail, and the batch is retried ──┘
+ *                   ^                                   │
+ *                   └─ failed: waiters fail, and retry ─┘
  *
  * Changes that arrive during a commit form the next batch, so that more changes share one disk sync
  * under load. An appended change has already happened in memory, so it is never dropped, not even
