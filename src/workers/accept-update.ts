@@ -32,13 +32,13 @@ export function acceptUpdate(update: OfferedUpdate): Acceptance {
   const { lifecycle } = record;
   if (observation === 'again' && lifecycle.terminationRequested && options.updateType === 'create') {
     record.restartRequested = true;
-    return { kind: 'ignored', why: 'it terminates; the same UID begins anew once that is done' };
+    return { kind: 'ignored', why: 'the pod is terminating; it starts again with the same UID afterwards' };
   }
   if (lifecycle.state === 'finished') return { kind: 'ignored', why: 'the pod is finished' };
   const subject = bestSubject(record, given);
   const began = beginTermination(update, subject);
   if (lifecycle.ended && given.kind === 'runtime-pod')
-    return { kind: 'ignored', why: 'nothing of the pod runs any more' };
+    return { kind: 'ignored', why: 'no container of the pod runs any more' };
   if (lifecycle.state !== 'terminating') return { kind: 'work', subject, waits: 'no', cancel: undefined };
   return { kind: 'work', subject, waits: 'until-stopped', cancel: shortenGrace(update, subject) ?? began };
 }
@@ -88,14 +88,14 @@ function terminationReason(
   subject: WorkSubject,
 ): TerminationReason | undefined {
   if (given.kind === 'runtime-pod' || subject.kind === 'runtime-pod')
-    return { why: 'the runtime has it, but nobody wants it', marks: 'deleted' };
-  if (isDeleted(subject.pod)) return { why: 'it is deleted', marks: 'deleted' };
+    return { why: 'only the runtime has it', marks: 'deleted' };
+  if (isDeleted(subject.pod)) return { why: 'it was deleted', marks: 'deleted' };
   if (isTerminalPhase(subject.pod.status.phase))
-    return { why: `it has ended as ${subject.pod.status.phase}`, marks: 'nothing' };
+    return { why: `its phase is ${subject.pod.status.phase}`, marks: 'nothing' };
   if (updateType !== 'kill') return undefined;
   return kill?.evict === true
-    ? { why: 'it is evicted', marks: 'evicted' }
-    : { why: 'it is to be stopped', marks: 'nothing' };
+    ? { why: 'it was evicted', marks: 'evicted' }
+    : { why: 'the kubelet stops it', marks: 'nothing' };
 }
 
 function isDeleted(pod: Pod): boolean {

@@ -39,12 +39,12 @@ export function workerMetrics(registry: MetricRegistry): WorkerObserver {
     .with({});
   const transitions = registry.counter({
     name: 'kubeling_pod_worker_transitions_total',
-    help: 'Steps of pods from one state of their lifecycle to the next.',
+    help: 'Transitions of pod workers from one lifecycle state to the next.',
     labels: ['from', 'to'],
   });
   const refusals = registry.counter({
     name: 'kubeling_pod_worker_refused_transitions_total',
-    help: 'Steps that were asked for and do not exist; each is a bug.',
+    help: 'Rejected invalid transitions of pod workers; each is a bug.',
     labels: ['from', 'to'],
   });
   return {

@@ -38,7 +38,7 @@ export function adoptOrphan(record: WorkerRecord, nowMs: number): OrphanFate {
   if (record.lifecycle.terminationRequested) return { kind: 'drive', cancel: undefined };
   const pod = podOf(record.active);
   const graceSeconds = pod === undefined ? minGraceSeconds : requestedGraceSeconds(pod, undefined);
-  const why = 'nobody wants it any more';
+  const why = 'no source has it any more';
   record.lifecycle.enter({ state: 'terminating', sinceMs: nowMs, graceSeconds, progress: 'requested' }, why);
   return { kind: 'drive', cancel: why };
 }

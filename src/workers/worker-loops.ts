@@ -126,11 +126,11 @@ export class WorkerLoops {
 
   #conclude(record: WorkerRecord, work: PodWork, end: IterationEnd): void {
     if (end.kind === 'cleaned-up') {
-      this.#finish(record, work, 'all it held is given back');
+      this.#finish(record, work, 'all its resources are released');
       return;
     }
     if (end.kind === 'runtime-pod-stopped') {
-      this.wake(this.#state.finish(record, 'nothing of it runs any more'));
+      this.wake(this.#state.finish(record, 'no container of it runs any more'));
       this.wake(this.#state.drop(record));
     } else {
       this.#requeue(record, this.#advance(record, end));
@@ -176,7 +176,7 @@ export class WorkerLoops {
 
   #stoppedRunning(record: WorkerRecord): SyncEnd {
     const sinceMs = this.#deps.clock.monotonicMs();
-    record.lifecycle.enter({ state: 'terminated', sinceMs }, 'nothing of it runs any more');
+    record.lifecycle.enter({ state: 'terminated', sinceMs }, 'no container of it runs any more');
     this.#state.notifyStopped(record);
     record.pending ??= record.active;
     return { kind: 'transition' };
@@ -191,7 +191,7 @@ export class WorkerLoops {
       const sinceMs = this.#deps.clock.monotonicMs();
       record.lifecycle.enter(
         { state: 'terminating', sinceMs, graceSeconds: undefined, progress: 'seen' },
-        'it has come to its natural end',
+        'all its containers have exited',
       );
     }
     record.pending ??= record.active;

@@ -53,34 +53,22 @@ const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([
 
 /** Entry points of packages besides their index, with the reason. */
 const extraDoors: ReadonlyMap<string, string> = new Map([
-  ['src/kubelet/cluster/index.ts', 'only a node of a cluster should pay for loading what ties it there'],
-  [
-    'src/resources/exclusive/index.ts',
-    'only a node that gives pods places of the machine should pay for loading what finds them',
-  ],
-  [
-    'src/resources/devices/index.ts',
-    'only a node with plugins for devices should pay for loading what serves them',
-  ],
-  [
-    'src/resources/pod-resources/index.ts',
-    'only a node that is asked what pods have should pay for loading who answers',
-  ],
+  ['src/kubelet/cluster/index.ts', 'only a cluster node should load the code for the cluster'],
+  ['src/resources/exclusive/index.ts', 'only a node with exclusive resources should load their allocation'],
+  ['src/resources/devices/index.ts', 'only a node with device plugins should load the device manager'],
+  ['src/resources/pod-resources/index.ts', 'only a node with PodResources clients should load that API'],
   [
     'src/resources/systemd/index.ts',
-    'only a node that leaves cgroups to systemd should pay for loading who speaks to it',
+    'only a node with the systemd cgroup driver should load its D-Bus client',
   ],
-  ['src/sources/api-source.ts', 'only a node of a cluster should pay for loading the API client'],
-  ['src/status/mirror/index.ts', 'only a node of a cluster should pay for loading the API client'],
-  ['src/status/writer/index.ts', 'only a node of a cluster should pay for loading the API client'],
-  ['src/pods/defaults/index.ts', 'only what takes pods from people should pay for loading it'],
-  ['src/pods/validation/index.ts', 'only what takes pods from people should pay for loading it'],
+  ['src/sources/api-source.ts', 'only a cluster node should load the API client'],
+  ['src/status/mirror/index.ts', 'only a cluster node should load the API client'],
+  ['src/status/writer/index.ts', 'only a cluster node should load the API client'],
+  ['src/pods/defaults/index.ts', 'only sources of unvalidated pods should load it'],
+  ['src/pods/validation/index.ts', 'only sources of unvalidated pods should load it'],
   ['src/stats/statistics.ts', 'loads the rest of the package when usage is first requested'],
-  ['src/node/shutdown/index.ts', 'only a node that ends its pods in order should pay for loading it'],
-  [
-    'src/server/remote/index.ts',
-    'only a node that others reach should pay for loading TLS and who may do what',
-  ],
+  ['src/node/shutdown/index.ts', 'only a node with graceful shutdown should load it'],
+  ['src/server/remote/index.ts', 'only a node that serves the kubelet API should load TLS and authorization'],
 ]);
 
 /** Each protocol has its own entry point, so that only its users load it. */

@@ -68,21 +68,21 @@ export function reconstructionMetrics(registry: MetricRegistry): ReconstructionO
   const tried = {
     reconstructed: counter(
       'reconstruct_volume_operations_total',
-      'Volumes of earlier kubelets that were found.',
+      'Volumes of previous kubelets that were reconstructed.',
     ),
     'force-cleaned': counter(
       'force_cleaned_failed_volume_operations_total',
-      'Volumes that were cleaned up though nothing says what they were.',
+      'Volumes that were cleaned up although they could not be reconstructed.',
     ),
   };
   const failed = {
     reconstructed: counter(
       'reconstruct_volume_operations_errors_total',
-      'Volumes of earlier kubelets of which nothing says what they are.',
+      'Volumes of previous kubelets that could not be reconstructed.',
     ),
     'force-cleaned': counter(
       'force_cleaned_failed_volume_operation_errors_total',
-      'Volumes of which nothing says what they were and that could not be cleaned up.',
+      'Volumes that could be neither reconstructed nor cleaned up.',
     ),
   };
   return (what, outcome) => {

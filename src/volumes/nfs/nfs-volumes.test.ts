@@ -136,7 +136,7 @@ describe('an NFS volume', () => {
     mounts.unmounting = 'hopeless';
     await assert.rejects(
       volumes.setUp(pod, volume, signal),
-      /mount failed: refused; and what is there now stays: too late/,
+      /mount failed: refused; the mount cannot be undone: too late/,
     );
   });
 

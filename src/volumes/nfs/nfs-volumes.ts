@@ -148,7 +148,7 @@ export class NfsVolumes {
 
   async #undo(mountPoint: string, why: unknown, signal: AbortSignal): Promise<void> {
     await this.#removeMountPoint(mountPoint, signal).catch((error: unknown) => {
-      throw unusable(`${describeError(why)}; and what is there now stays: ${describeError(error)}`);
+      throw unusable(`${describeError(why)}; the mount cannot be undone: ${describeError(error)}`);
     });
   }
 

@@ -110,9 +110,9 @@ export function authorizationMatrix(place: Place): void {
           .issue({ subject: masters }),
         'a certificate that has expired': plane.issue({ subject: masters, days: -1 }),
         'a certificate for servers': plane.issue({ subject: masters, use: 'serverAuth' }),
-        'a token nobody has given': bearer('guess'),
+        'a token that was never issued': bearer('guess'),
         'a token whose seal is not right': bearer(`${head}.${body}.${[...seal].reverse().join('')}`),
-        'a token for somebody else to read': bearer(await tokenOf('operator', '--audience=elsewhere')),
+        'a token for another audience': bearer(await tokenOf('operator', '--audience=elsewhere')),
         'a wrong token among protocols': {
           headers: { 'sec-websocket-protocol': `v4.channel.k8s.io, ${encodedToken('guess')}` },
         },

@@ -41,9 +41,9 @@ export const realCluster: Place = {
 
 /** The features that only a real control plane has, with the reason why tests are skipped. */
 const embeddedLacks: Readonly<Record<Need, string>> = {
-  controllers: 'nobody makes pods for Deployments, Jobs and DaemonSets, or counts what may be disrupted',
-  roles: 'who is no master may nothing on nodes: there are no roles to give',
-  'bootstrap tokens': 'nobody is believed for such a token',
+  controllers: 'there are no controllers for Deployments, Jobs, DaemonSets and disruption budgets',
+  roles: 'there are no RBAC roles, so only administrators are authorized on nodes',
+  'bootstrap tokens': 'bootstrap tokens are not supported',
 };
 
 /** kubeling's embedded API; all suites share one API and one node. */
