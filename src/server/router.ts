@@ -10,8 +10,8 @@ export interface Request {
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
   /**
-   * Reads the complete body; rejects when it exceeds `maxBytes`. Only for routes with `body:
-   * 'read'`.
+   * Reads the complete body; rejects when it exceeds `maxBytes`. Only for routes whose `body` is
+   * `read`.
    */
   body(maxBytes: number, signal: AbortSignal): Promise<string>;
 }
@@ -62,7 +62,7 @@ export interface UpgradeCall {
 export interface UpgradeRoute extends RoutePattern {
   /**
    * Returns a response to reject the upgrade, after which the connection is closed. Otherwise the
-   * handler owns the connection until its promise resolves; then it is closed. The signal is
+   * handler owns the connection until its promise settles; then it is closed. The signal is
    * aborted when the server closes.
    */
   upgrade(call: UpgradeCall, signal: AbortSignal): Promise<Response | undefined>;

@@ -88,7 +88,7 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
     logger.info('Serving with the current certificates');
   };
   const links = [tls.certificates.onChange(renew), tls.clientCa?.onChange(renew)];
-  // Connections before the end of their handshake, which the server does not track.
+  // All connections, because the server itself tracks them only after their handshake.
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     connections.add(socket);

@@ -222,7 +222,7 @@ function partsOf(document: YamlDocument, origin: ManifestOrigin, rules: PodRules
 }
 
 /**
- * Returns a pod as part of a manifest; an item of a pod list need not repeat its kind and version.
+ * Checks kind and version of a pod in a manifest; an item of a pod list need not repeat them.
  */
 function podPart(tree: YamlTree, origin: ManifestOrigin, requirement: 'must' | 'may'): Part {
   if (tree.kind !== 'map') return invalidPart(origin, tree.at, '', 'must be a map of fields, like a pod');

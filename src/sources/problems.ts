@@ -39,8 +39,8 @@ export function problemAt({ source, path }: ProblemSource, text: ProblemText): S
 }
 
 /**
- * Formats a problem, for example `/etc/kubernetes/manifests/web.yaml:12:3:
- * spec.containers[0].image: Required value`.
+ * Formats a problem, for example
+ * `/etc/kubernetes/manifests/web.yaml:12:3: spec.containers[0].image: Required value`.
  */
 export function describeProblem(problem: SourceProblem): string {
   const location = [problem.path, problem.line, problem.column]

@@ -35,7 +35,7 @@ export interface StatsProviderDeps extends Pick<DiskSamplerDeps, 'rootDir' | 'po
 
 /** Maximum ages of returned stats. */
 export interface StatsAges {
-  /** Maximum age of cached stats that are returned; occasional readers accept older ones. */
+  /** Maximum age of returned stats; the default suits occasional readers. */
   readonly maxAgeMs?: number | undefined;
   /** Maximum age of volume stats, which are slow to read; the configured period when undefined. */
   readonly volumesMaxAgeMs?: number | undefined;

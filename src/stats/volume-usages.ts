@@ -52,7 +52,7 @@ interface KnownPod {
 
 /** Time limit of a count; a larger volume is counted partly. */
 const countWithinMs = 300_000;
-/** Maximum time that a count waits for other counts. */
+/** Time limit of a count, including its wait for other counts. */
 const giveUpAfterMs = { files: 900_000, 'file-system': 30_000 };
 /** Maximum time that a caller waits; after it the previous count is returned. */
 const waitMs = 2_000;

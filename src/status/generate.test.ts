@@ -155,7 +155,7 @@ describe('status of a container with a record in the runtime', () => {
     assert.equal(only(statusOf(aPod(), [anInstance()], { previous })).restartCount, 5);
   });
 
-  it('a running container whose record disappeared counts as lost', () => {
+  it('a running container counts as lost when the runtime reports it in unknown state', () => {
     const previous = published({ state: { running: {} }, restartCount: 1, containerID: id('main') });
     const status = only(statusOf(aPod(), [anInstance({ state: 'unknown' })], { previous }));
     assert.equal(status.state?.terminated?.reason, 'ContainerStatusUnknown');

@@ -69,8 +69,8 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
     ephemeralContainerStatuses: pod.status.ephemeralContainerStatuses,
   };
   const all = podConditions({ pod, observed, status, previous: pod.status, hasUsableSandbox: false });
-  // Conditions about initialization and sandbox are set only when they existed before, because a
-  // rejected pod starts nothing.
+  // A rejected pod has no conditions about initialization and sandbox, because nothing was
+  // attempted.
   const preserved = new Set(['Initialized', 'PodReadyToStartContainers']);
   return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !preserved.has(type)) });
 }

@@ -23,7 +23,7 @@ export interface CrashBackoffOptions {
   /** Whether a container that exited with code 0 is delayed like a failed one; default `wait`. */
   readonly cleanExits?: 'wait' | 'restart-at-once';
   /**
-   * Persists all back-off entries of a pod; the container is started after the promise resolves.
+   * Persists all back-off entries of a pod; the container is started after the promise settled.
    */
   readonly persist?: (uid: PodUid, entries: readonly (readonly [string, BackoffState])[]) => Promise<void>;
 }

@@ -28,7 +28,7 @@ export interface AccessReviewSpec {
   readonly user: User;
   readonly verb: string;
   readonly subresource: string;
-  /** Subresource of the node, for example `proxy`. */
+  /** Name of the node. */
   readonly name: string;
 }
 

@@ -176,8 +176,8 @@ type StreamRequest =
 
 function readQuery(verb: Verb, { query, headers }: Request): ReadQuery<StreamRequest> {
   if (verb === 'portForward') {
-    // Only this WebSocket protocol needs ports in the query; other protocols send the port with
-    // each stream.
+    // Only WebSocket requests without the tunnel protocol need ports in the query; other protocols
+    // send the port with each stream.
     const namesPorts = isWebSocket(headers) && !offeredProtocols(headers).includes(tunnelProtocol);
     const ports: ReadQuery<readonly number[]> = namesPorts ? readPorts(query) : { kind: 'read', value: [] };
     return ports.kind === 'wrong'

@@ -125,7 +125,7 @@ function mapped(
 }
 
 /**
- * The maximum of two sums: all regular containers with the sidecars, and each init container with
+ * The maximum of these sums: all regular containers with all sidecars, and each init container with
  * the sidecars before it.
  */
 function heldSum(spec: PodSpec, written: YamlTree | undefined, kind: Kind): Amounts {

@@ -64,8 +64,8 @@ function othersConditions(api: PodStatus, shared: PodCondition | undefined): rea
 }
 
 /**
- * The condition DisruptionTarget gets the current time as transition time, because it is published
- * only when the pod has terminated.
+ * DisruptionTarget gets the time of its publication as transition time: it is published only when
+ * the pod has terminated.
  */
 function disruption(api: PodStatus, ours: PodStatus, now: Instant): PodCondition | undefined {
   const condition = ours.conditions?.find(({ type }) => isOurCondition(type) && !isOwnedCondition(type));

@@ -72,7 +72,7 @@ describe('StatusWriter', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('isWritten returns whether the API server has a status, also for a deleted pod', async (t) => {
+  it('isWritten returns true when the API server has the status or does not have the pod', async (t) => {
     const pod = aPod();
     const { api, clock, say, writer } = await atWork(t, pod);
     const { uid } = pod.metadata;

@@ -104,8 +104,8 @@ export class StatusWriter {
   }
 
   /**
-   * Whether the API server has the cached status of the pod; also true for a pod that was deleted
-   * from the API server.
+   * Whether the API server has the cached status of the pod; also true when the API server does not
+   * have the pod.
    */
   isWritten(uid: PodUid): boolean {
     const { podOf, statuses } = this.#deps;

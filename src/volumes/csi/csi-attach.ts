@@ -20,8 +20,8 @@ const stage = 'MountVolume.WaitForAttach failed';
 
 /**
  * Returns the publish context of the VolumeAttachment for this node. Rejects with a retry time
- * while the volume is not attached; the controller attaches it and the node status lists it in
- * volumesInUse before it may be used.
+ * while the volume is not attached; the controller attaches it once the node status lists it in
+ * volumesInUse.
  */
 export async function publishContextOf(
   { nodeName, api, clock }: CsiAttachDeps,

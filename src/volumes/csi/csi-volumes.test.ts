@@ -114,7 +114,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(left(environment), []);
   });
 
-  it('a CSI volume set up by a killed kubelet is completed, and stays mounted while the driver is not registered', async () => {
+  it('a CSI volume of a killed kubelet stays mounted while the driver is not registered, and is unstaged afterwards', async () => {
     const environment = new CsiWorld();
     await environment.volumes().setUp(podWith([]), disk, signal);
     environment.isThere = false;

@@ -12,7 +12,8 @@ const setGroupBit = 0o2000;
 export interface SharedDirectories {
   makeDirectory(path: string, mode: number): Promise<void>;
   /**
-   * Creates a directory with exactly this mode and group; also sets them on an existing directory.
+   * Creates a directory with exactly this mode and group; `ifThere` selects whether an existing
+   * directory gets them too.
    */
   makeSharedDirectory(
     path: string,

@@ -47,8 +47,8 @@ export class EmptyDirQuotas {
   }
 
   /**
-   * Releases the limits of removed directories. A limit that remains uses no space and is replaced
-   * when its project id is reused.
+   * Releases the limits of directories before their removal. A limit that remains uses no space and
+   * is replaced when its project id is reused.
    */
   async release(directories: readonly string[], signal: AbortSignal): Promise<void> {
     const problem = await this.#deps.quotas?.release(directories, signal);

@@ -76,8 +76,8 @@ async function tryAll(
 }
 
 /**
- * Lists the volumes in a directory. When a path component is a symbolic link, nothing is removed
- * and the problem is returned.
+ * Lists the volumes in a directory. For a path that is no directory, such as a symbolic link, returns
+ * the path itself, whose removal is rejected.
  */
 async function volumesIn(files: VolumeFiles, directory: string): Promise<readonly string[]> {
   if ((await firstNonDirectory(files, [directory])) !== undefined) return [directory];

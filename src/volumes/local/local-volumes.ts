@@ -218,7 +218,7 @@ export class LocalVolumes {
   }
 }
 
-/** Creates the mount directory of the pod; rejects when a path component is not a directory. */
+/** Returns the pod's mount path of a volume; rejects when a path component is not a directory. */
 async function unmountedPath(files: VolumeFiles, paths: PodVolumePaths, name: string): Promise<string> {
   const mountPoint = paths.localVolume(name);
   const foreign = await firstNonDirectory(files, [...paths.localVolumesChain, mountPoint]);
