@@ -86,8 +86,8 @@ export interface CsiVolumesDeps
  * A volume is staged once for the node, then published to each pod:
  *
  *   recorded on disk ──> staged ──> recorded in the pod directory ──> published
- *                           ^ │ pod terminates
- *                           └── unstaged after its last pod <── unpublished
+ *                                                                         │ pod terminates
+ *   unstaged after its last pod <────────────────────────────────── unpublished
  *
  * Each record is written before the driver call and removed after the reverse call, so that a
  * restarted process finds everything after a crash. The volume's content belongs to the user: only
