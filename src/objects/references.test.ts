@@ -73,7 +73,7 @@ function createHarness() {
     {
       add: ({ namespace, name }, pod) => reported.push(`+${namespace}/${name} ${pod}`),
       remove: ({ namespace, name }, pod) => reported.push(`-${namespace}/${name} ${pod}`),
-      get: () => Promise.reject(new Error('not read here')),
+      get: () => Promise.reject(new Error('The test must not read this object')),
     },
     secretNamesOf,
   );

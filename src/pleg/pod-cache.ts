@@ -85,7 +85,7 @@ export class PodCache {
     return outcomeOf(await this.#wait(uid, stamp, signal));
   }
 
-  /** Returns whether the entry was stored; a newer entry is kept. */
+  /** Stores an observation; returns whether it was stored: a newer one is kept. */
   set(uid: PodUid, look: Observation, stamp: number): boolean {
     const before = this.#entries.get(uid);
     if (before !== undefined && before.modified > stamp) return false;

@@ -122,9 +122,9 @@ describe('PluginRegistry', () => {
 
   it('notifies a rejected plugin of the reason, and retries with back-off', async () => {
     await using environment = new World();
-    environment.registering = new Error('not today');
+    environment.registering = new Error('the handler rejects this plugin');
     await environment.clock.advance(3_000);
-    assert.deepEqual(environment.history, Array(3).fill('told no: not today'));
+    assert.deepEqual(environment.history, Array(3).fill('told no: the handler rejects this plugin'));
     environment.registering = undefined;
     await environment.clock.advance(3_000);
     assert.deepEqual(environment.history.slice(3), [`+d.example ${at}`, 'told yes']);

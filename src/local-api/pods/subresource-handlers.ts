@@ -15,7 +15,6 @@ import {
 import { topologyLabels } from './admission/pod-admission.ts';
 import { conditionsOf, typed, withCondition, withFields } from './pod-object.ts';
 
-/** A Binding object. */
 interface Binding {
   readonly metadata?: {
     readonly name?: string;

@@ -16,7 +16,7 @@ export interface ListOptions {
   readonly initialEvents: 'enabled' | 'disabled' | 'unset';
 }
 
-/** Throws a StatusError for invalid options. */
+/** Parses the options of a list or watch. Throws a StatusError for invalid ones. */
 export function listOptionsOf(query: URLSearchParams, verb: 'list' | 'watch'): ListOptions {
   const match = query.get('resourceVersionMatch') ?? '';
   const options = {

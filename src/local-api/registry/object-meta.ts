@@ -17,7 +17,7 @@ const serverFields = [
   'deletionGracePeriodSeconds',
 ] as const;
 
-/** Metadata fields that are dropped. */
+/** Metadata fields of a request that are dropped. */
 const droppedFields = ['managedFields', 'selfLink'];
 
 export function metadataOf(object: JsonObject): JsonObject {

@@ -94,7 +94,7 @@ export class ServerCredentials {
     return this.#authority.origin;
   }
 
-  /** For signing other certificates, see `createCertificateSigner`. */
+  /** The CA, for signing further certificates; see `createCertificateSigner`. */
   get authority(): Pick<CertificateAuthority, 'issue'> {
     return this.#authority;
   }
@@ -103,7 +103,7 @@ export class ServerCredentials {
     return this.#certificates[name].current;
   }
 
-  /** The file with certificate and key, for clients that reload it. */
+  /** The file with a certificate and its key, for clients that reload it. */
   fileOf(name: CredentialName): string {
     return join(this.#options.directory, `${name}.pem`);
   }
@@ -170,7 +170,9 @@ export class ServerCredentials {
   }
 }
 
-/** Throws FILE_READ or FILE_WRITE if the directory is not usable. */
+/**
+ * Opens or creates the credentials. Throws FILE_READ or FILE_WRITE if the directory is not usable.
+ */
 export async function openServerCredentials(options: ServerCredentialsOptions): Promise<ServerCredentials> {
   if (options.nodeName === '')
     throw new KubelingError('BUG', 'Cannot open the server credentials: the node name must not be empty');

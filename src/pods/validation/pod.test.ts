@@ -92,7 +92,7 @@ describe('rejects a pod with the messages of the API server', () => {
     });
 });
 
-describe('rejects a static pod', () => {
+describe('rejects an invalid static pod', () => {
   const bad: readonly (readonly [string, string, RegExp])[] = [
     [
       'for the exact amount that is invalid',

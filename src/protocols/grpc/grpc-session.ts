@@ -21,7 +21,7 @@ export interface ConnectionOptions {
  *    └──────── resting <──────────────┘            │
  *    └─────────────────────────────────────────────┘
  *
- * Nothing runs in the background: a call made while resting fails at once with the last error, the
+ * Nothing runs in the background: a call made while resting fails immediately with the last error, the
  * first call after the back-off connects again. So an unreachable peer costs nothing, and no caller
  * waits for a timer to find it reachable again.
  */

@@ -259,7 +259,7 @@ describe('HTTP/2 response', () => {
   });
 });
 
-describe('GOAWAY', () => {
+describe('HTTP/2 GOAWAY', () => {
   test('after GOAWAY finishes streams in progress and rejects those that the peer has not processed', async () => {
     const desk = await readyDesk({ [settingId.maxConcurrentStreams]: 2 });
     const [one, two, three] = [desk.ask(), desk.ask(), desk.ask()];

@@ -11,7 +11,7 @@ import {
   tags,
 } from './der.ts';
 
-/** The subject of a certificate. */
+/** The subject and the alternative names of a certificate. */
 export interface Identity {
   readonly commonName: string;
   readonly organizations: readonly string[];

@@ -8,7 +8,10 @@ import { admitPriority } from './priority.ts';
 import { admitRuntimeClass } from './runtime-class.ts';
 import { admitServiceAccount } from './service-account.ts';
 
-/** Ordered, because later plugins depend on earlier ones. NodeRestriction runs separately. */
+/**
+ * The admission plugins in their order, because later ones depend on earlier ones. NodeRestriction
+ * runs separately.
+ */
 export function admitPod(pod: StoredObject, write: WriteContext): StoredObject {
   const { verb, subresource } = write;
   if (verb === 'create') return admitNewPod(pod, write);
