@@ -118,7 +118,7 @@ describe('cgroups with the systemd driver', () => {
     });
   }
 
-  it('sets all CPUs on pods, so that systemd keeps the cpuset controller', async () => {
+  it('sets all CPUs on kubepods, so that systemd keeps the cpuset controller', async () => {
     const { slices, qos, read } = await aNode('v2', 'all');
     await qos.start(signal);
     assert.equal(slices.values.get('kubepods.slice')?.cpus, '0-3');
@@ -126,7 +126,7 @@ describe('cgroups with the systemd driver', () => {
     assert.equal(slices.values.get('kubepods-burstable.slice')?.cpus, undefined);
   });
 
-  it('sets no CPUs on pods with cgroups v1 or with a static CPU policy', async () => {
+  it('sets no CPUs on kubepods with cgroups v1 or with a static CPU policy', async () => {
     for (const [mode, cpuset] of [
       ['v1', 'all'],
       ['v2', undefined],

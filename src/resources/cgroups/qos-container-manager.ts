@@ -13,7 +13,7 @@ export interface QosContainerManagerDeps {
   /** Reports the enforcement of node allocatable as event; it is only logged if undefined. */
   readonly enforcement?: EnforcementObserver | undefined;
   /**
-   * `all` writes all CPUs to the cpuset of the pod cgroups, so that systemd keeps the cpuset
+   * `all` writes all CPUs to the cpuset of kubepods, so that systemd keeps the cpuset
    * controller enabled; `unsaid` and undefined write no cpuset.
    */
   readonly cpuset?: 'all' | 'unsaid' | undefined;

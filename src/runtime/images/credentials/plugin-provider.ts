@@ -207,7 +207,7 @@ export class PluginProvider {
   }
 
   /**
-   * The cache type Account would reuse the token, which is bound to one pod, for other pods of the
+   * The cache type ServiceAccount would reuse the token, which is bound to one pod, for other pods of the
    * service account.
    */
   #rejectEchoedToken({ logins }: PluginResponse, token: string): void {
