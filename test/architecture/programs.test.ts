@@ -177,7 +177,7 @@ describe('the essential packages of Debian', () => {
   const isDebian = query('--version').status === 0;
 
   for (const [name, programs] of Object.entries(knowledge.essential))
-    it(`contain ${programs.join(', ')} in ${name}`, {
+    it(`the package ${name} of this Debian is essential and contains ${programs.join(', ')}`, {
       skip: isDebian ? false : 'this machine has no dpkg',
     }, () => {
       assert.equal(query('-W', '-f', '${Essential}', name).stdout, 'yes');

@@ -42,7 +42,7 @@ describe('workloads on a node of a real cluster', { skip: noCluster(), timeout: 
   const podNames = async (label: string) =>
     (await cluster.podsWith(label)).map(({ metadata }) => metadata?.name ?? '');
 
-  describe('run concurrently', { concurrency: true }, () => {
+  describe('workloads that run concurrently', { concurrency: true }, () => {
     it('runs a Job with the requested completions and parallelism', async () => {
       const spec = jobSpec('six', 'echo "$JOB_COMPLETION_INDEX"', {
         completions: 6,

@@ -65,7 +65,7 @@ function watchingMany(client: Client, count: number) {
 }
 
 describe('API watches over HTTP/2', () => {
-  test('share connections with a hundred streams each and leave HTTP/1.1 connections to requests', async () => {
+  test('watches share connections with a hundred streams each and leave HTTP/1.1 connections to requests', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));
@@ -81,7 +81,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal(server.connections, 3, 'existing connections accept more watches when others have ended');
   });
 
-  test('release only their own stream when aborted', async () => {
+  test('an aborted watch closes only its own stream', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));
@@ -99,7 +99,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal(server.connections, 1);
   });
 
-  test('end when their connection breaks, and resume on another one', async () => {
+  test('watches end when their connection breaks, and restart on another one', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));
@@ -111,7 +111,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal(server.connections, 2);
   });
 
-  test('continue on a connection that received GOAWAY while new watches use another', async () => {
+  test('watches continue on a connection that received GOAWAY, and new watches use another one', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));
@@ -124,7 +124,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal((await old?.next())?.done, false);
   });
 
-  test('report the error of the server and a connection lost before the response', async () => {
+  test('watches report the error of the server, and a connection lost before the response', async () => {
     const status = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
     const says: ((response: ServerResponse) => void)[] = [
       (response) => respondJson(response, status, 410),
@@ -142,7 +142,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal(says.length, 0);
   });
 
-  test('are not blocked by a watch that is not consumed', async () => {
+  test('watches are not blocked by another watch that is not consumed', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));
@@ -156,7 +156,7 @@ describe('API watches over HTTP/2', () => {
     await read.return?.();
   });
 
-  test('end without a response after connections were marked doubtful, and their connection is not reused', async () => {
+  test('unresponsive watches end after connections were marked doubtful, and their connection is not reused', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));
@@ -166,7 +166,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal(server.connections, 2);
   });
 
-  test('ping the server after 30 seconds of silence and wait 15 seconds for the reply', async () => {
+  test('connections ping the server after 30 seconds without data and wait 15 seconds for the reply', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     const clock = new VirtualClock();
@@ -188,7 +188,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal(server.connections, 2);
   });
 
-  test('cut a closed connection when the server does not close its side', async () => {
+  test('a closed connection is cut when the server does not close its side', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     const clock = new VirtualClock();
@@ -203,7 +203,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal(clock.pendingTimers > 0, true, 'the new watch receives events');
   });
 
-  test('do not use HTTP/2 with DISABLE_HTTP2 or after close', async () => {
+  test('watches do not use HTTP/2 with DISABLE_HTTP2, or after the client was closed', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     const path = await config(server);

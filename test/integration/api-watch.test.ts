@@ -111,7 +111,7 @@ describe('API watches over TLS', () => {
     await assert.rejects(first(), isCode('API_INVALID'));
   });
 
-  test('reports a server that disconnects mid-event or sends malformed or oversized data', async () => {
+  test('reports a server that disconnects in the middle of a watch event, or sends malformed or oversized data', async () => {
     const responses: ((response: ServerResponse) => void)[] = [
       (response) => response.write(event('ADDED', pod), () => response.socket?.destroy()),
       (response) => response.end('{"type":"ADD'),
@@ -359,7 +359,7 @@ describe('API client with a proxy', () => {
 });
 
 describe('several API clients of a node', () => {
-  test('share connections, without delaying the heartbeat when another client is busy', async () => {
+  test('the clients of a node share connections, and a busy client does not delay the heartbeat', async () => {
     await using server = await serve((_request, response) => respondJson(response, pod));
     const path = await config(server.url);
     const clock = realClock();

@@ -116,21 +116,21 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     ['memory', bestEffortPath, 'memory.limit_in_bytes', unlimited],
   ];
 
-  it('contain the values that the Go kubelet writes', async () => {
+  it('pod cgroups contain the values that the Go kubelet writes', async () => {
     const values = await held(expected.map(([controller, path, file]) => [controller, path, file]));
     const read = expected.map(([controller, path, file], index) => [controller, path, file, values[index]]);
     assert.deepEqual(read, expected);
     assert.deepEqual([journal.events, journal.steps], [[], []]);
   });
 
-  it('exist in every controller hierarchy and in no other directory', async () => {
+  it('pod cgroups exist in every controller hierarchy and in no other directory', async () => {
     for (const tree of cgroupRoots(layout)) {
       const type = await host.fsType(`${tree}${pods.cgroupParent(bestEffort)}`);
       assert.ok(type === cgroupMagic.v1 || type === cgroupMagic.v2, tree);
     }
   });
 
-  it('have the CPUs and memory nodes that processes require', async () => {
+  it('pod cgroups have the CPUs and memory nodes that processes require', async () => {
     const [cpus, mems] = await held([
       ['cpuset', bestEffortPath, 'cpuset.cpus'],
       ['cpuset', bestEffortPath, 'cpuset.mems'],
@@ -139,14 +139,14 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     assert.notEqual(mems, '');
   });
 
-  it('are mapped back to their pods', async () => {
+  it('pod cgroups are mapped back to their pods', async () => {
     assert.deepEqual(
       [...(await pods.list()).keys()].toSorted(),
       active.map((pod) => pod.metadata.uid).toSorted(),
     );
   });
 
-  it('are updated after a change of the pod spec', async () => {
+  it('pod cgroups are updated after a change of the pod spec', async () => {
     const more = { cpu: '1', memory: '128Mi' };
     const grown = podWith(guaranteed.metadata.uid, { requests: more, limits: more });
     await pods.set(grown, pods.wanted(grown), signal);
@@ -161,7 +161,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     assert.deepEqual(await pods.current(grown), { ...pods.wanted(grown), cpuQuotaUs: -1, memoryBytes: -1 });
   });
 
-  it('are limited to node allocatable, which is retried while the usage exceeds the limit', async () => {
+  it('all pods are limited to node allocatable, which is retried while their usage exceeds the limit', async () => {
     const reported: string[] = [];
     const kubepodsFile = (file: string) =>
       `${layout.version === 1 ? layout.controllers.get('memory') : ''}/${root}/kubepods/${file}`;
@@ -201,7 +201,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     assert.equal((await readFile(kubepodsFile('memory.limit_in_bytes'), 'utf8')).trim(), '536870912');
   });
 
-  it('limit the system-reserved cgroup to its reservation', async () => {
+  it('the system-reserved cgroup is limited to its reservation', async () => {
     const path = `/${root}/reserved`;
     const config = {
       systemReserved: { cpu: '250m', memory: '64Mi', pid: '50' },
@@ -235,7 +235,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     );
   });
 
-  it('contain the system processes that were moved to the configured cgroup', async () => {
+  it('system processes are moved to the configured cgroup', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
     const pid = child.pid ?? 0;
     const from = [...root, 'from'];
@@ -253,7 +253,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     await ended;
   });
 
-  it('are removed together with their processes and child cgroups', async () => {
+  it('pod cgroups are removed together with their processes and child cgroups', async () => {
     const child = spawn('sleep', ['600'], { stdio: 'ignore' });
     const ended = once(child, 'exit');
     const tree = layout.version === 1 ? layout.controllers.get('memory') : undefined;
@@ -270,7 +270,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     assert.equal(await pods.exists(burstable), false);
   });
 
-  it('are created within a few milliseconds', async () => {
+  it('pod cgroups are created within a few milliseconds', async () => {
     const startMs = clock.monotonicMs();
     assert.equal(await pods.ensureExists(burstable, signal), 'created');
     const tookMs = clock.monotonicMs() - startMs;

@@ -27,7 +27,7 @@ describe('the servers of a cluster node', () => {
   });
   after(() => node?.[Symbol.asyncDispose]());
 
-  test('reject missing credentials, wrong tokens and foreign certificates on every path', async () => {
+  test('the servers reject missing credentials, wrong tokens and foreign certificates on every path', async () => {
     using strangers = new CertificateFolder();
     const foreign = strangers.authority('/CN=ca').issue({ subject: '/O=system:masters/CN=alice' });
     const upgrade = { headers: { Connection: 'Upgrade', Upgrade: 'SPDY/3.1' }, method: 'POST' };
@@ -42,14 +42,14 @@ describe('the servers of a cluster node', () => {
     }
   });
 
-  test('accept a valid token only where the API server authorizes it', async () => {
+  test('the servers accept a valid token only where the API server authorizes it', async () => {
     assert.equal((await call(node, '/pods', alice)).status, 200);
     const denied = await call(node, '/pods', bearer('token-of-bob'));
     assert.equal(denied.status, 403);
     assert.match(denied.body, /user=bob, verb=get, resource=nodes, subresource\(s\)=\[pods proxy\]/);
   });
 
-  test('authenticate a certificate of the client CA by its name and groups', async () => {
+  test('the servers authenticate a certificate of the client CA by its name and groups', async () => {
     const certificate = node.authority.issue({ subject: '/O=team/CN=alice' });
     assert.equal((await call(node, '/runningpods/', certificate)).status, 200);
     const requested = node.asked.at(-1) as unknown as { spec: Record<string, unknown> };
@@ -67,7 +67,7 @@ describe('the servers of a cluster node', () => {
     assert.equal((await call(node, '/runningpods/', other)).status, 403);
   });
 
-  test('serve every endpoint of the node to an authorized client', async () => {
+  test('the servers serve every endpoint of the node to an authorized client', async () => {
     const found = [
       ['GET', '/healthz', 200, /^ok$/],
       ['GET', '/healthz/ping', 200, /^ok$/],
@@ -99,14 +99,14 @@ describe('the servers of a cluster node', () => {
     assert.equal(statSync(node.at('root/checkpoints')).mode & 0o777, 0o700);
   });
 
-  test('show the effective configuration with all defaults', async () => {
+  test('the configuration endpoint returns the effective configuration with all defaults', async () => {
     const { kubeletconfig } = JSON.parse((await call(node, '/configz', alice)).body);
     assert.equal(kubeletconfig.authentication.x509.clientCAFile, node.at('client-ca.pem'));
     assert.equal(kubeletconfig.nodeStatusReportFrequency, '5m0s');
     assert.equal(kubeletconfig.maxPods, 110);
   });
 
-  test('forward a stream to the runtime only after authorization', async () => {
+  test('the servers forward a stream to the runtime only after authorization', async () => {
     const upgrade = { Connection: 'Upgrade', Upgrade: 'SPDY/3.1' };
     const path = '/exec/default/web/main?output=1&command=id';
     const allowed = await call(node, path, { method: 'POST', headers: { ...upgrade, ...alice.headers } });
@@ -115,12 +115,12 @@ describe('the servers of a cluster node', () => {
     assert.equal((await call(node, path, { method: 'POST', headers: { ...upgrade, ...bob } })).status, 403);
   });
 
-  test('change the log level for an authorized client', async () => {
+  test('the servers change the log level for an authorized client', async () => {
     assert.equal((await call(node, '/debug/flags/v', { ...alice, method: 'PUT', body: '5' })).status, 200);
     assert.equal(node.verbosity.level, 5);
   });
 
-  test('serve the read-only port without authentication and without exec or changes', async () => {
+  test('the read-only port requires no authentication and supports neither exec nor changes', async () => {
     assert.equal(node.servers.readOnlyPort, readOnlyPort);
     assert.equal((await plain(readOnlyPort, '/healthz')).status, 200);
     assert.match((await plain(readOnlyPort, '/pods')).body, /"name":"web"/);
@@ -141,7 +141,7 @@ describe('the servers of a cluster node', () => {
     }
   });
 
-  test('serve with replaced certificate files and keep the last valid ones when the files are broken', async () => {
+  test('the servers use replaced certificate files, and keep the last valid ones when the files are broken', async () => {
     const before = await servedBy(node);
     node.writeServingPair();
     let served = before;
@@ -159,7 +159,7 @@ describe('the servers of a cluster node', () => {
   });
 });
 
-test("create and store a self-signed certificate with the node's name when no files or signer are configured", async () => {
+test("the servers create and store a self-signed certificate with the node's name when no files or signer are configured", async () => {
   await using node = await ClusterNode.open({ flags: [clientCa] });
   const certificate = new X509Certificate(readFileSync(node.at('pki/kubelet.crt')));
   assert.equal(certificate.subjectAltName, 'DNS:n1, IP Address:127.0.0.1');
@@ -167,7 +167,7 @@ test("create and store a self-signed certificate with the node's name when no fi
   assert.equal(await servedBy(node), certificate.serialNumber);
 });
 
-test('serve with a certificate signed by the cluster, and reject clients before it is issued', async () => {
+test('the servers use a certificate signed by the cluster, and reject clients before it is issued', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, '--rotate-server-certificates'], times: 50 });
   await until('the cluster received the request', () => node.signer.created.length > 0);
   let subject = '';
@@ -183,7 +183,7 @@ test('serve with a certificate signed by the cluster, and reject clients before 
   assert.match(subject, /CN=system:node:n1/);
 });
 
-test('report that the node waits for its certificate to be signed', async () => {
+test('the servers report as a problem that the node waits for its certificate', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, '--rotate-server-certificates'], times: 50 });
   node.signer.policy = 'leave';
   await until('it tells', () => /kubectl certificate approve/.test(node.servers.problem() ?? ''));
@@ -191,7 +191,7 @@ test('report that the node waits for its certificate to be signed', async () => 
   await until('no problem is reported any more', () => node.servers.problem() === undefined);
 });
 
-test('require the exec permission by method where that is configured', async () => {
+test('the servers require the exec permission by method where that is configured', async () => {
   const verbOf = async (...flags: readonly string[]) => {
     await using node = await ClusterNode.open({ flags: [clientCa, ...pair, ...flags] });
     const mallory = node.authority.issue({ subject: '/CN=mallory' });
@@ -201,13 +201,13 @@ test('require the exec permission by method where that is configured', async () 
   assert.match(await verbOf('--stream-authorization=by-method'), /verb=get/);
 });
 
-test('authenticate missing credentials as anonymous where allowed and authorize them as any user', async () => {
+test('the servers authenticate missing credentials as anonymous where allowed, and authorize that user like others', async () => {
   await using node = await ClusterNode.open({ flags: ['--anonymous-auth', ...pair] });
   assert.match((await call(node, '/pods')).body, /user=system:anonymous/);
   assert.equal((await call(node, '/pods', bearer('guess'))).status, 401);
 });
 
-test('reject every client while the API server does not answer authorization reviews', async () => {
+test('the servers reject every client while the API server does not respond to authorization reviews', async () => {
   await using node = await ClusterNode.open({ flags: [clientCa, ...pair], api: 'away' });
   const certificate = node.authority.issue({ subject: '/CN=alice' });
   const response = await call(node, '/pods', certificate);
@@ -216,7 +216,7 @@ test('reject every client while the API server does not answer authorization rev
   assert.equal((await call(node, '/pods', alice)).status, 401);
 });
 
-test('do not serve endpoints that are disabled', async () => {
+test('the servers do not serve disabled endpoints', async () => {
   const flags = [clientCa, '--enable-debugging-handlers=false', ...pair];
   await using node = await ClusterNode.open({ flags });
   assert.equal((await call(node, '/pods', alice)).status, 200);
@@ -224,14 +224,14 @@ test('do not serve endpoints that are disabled', async () => {
   assert.equal((await call(node, '/configz', alice)).status, 404);
 });
 
-test('serve only the read-only port when the server is disabled', async () => {
+test('only the read-only port is served when the server is disabled', async () => {
   const [readOnlyPort = 0] = await freePorts(1);
   await using node = await ClusterNode.open({ flags: ['--enable-server=false'], readOnlyPort });
   assert.equal(node.port, undefined);
   assert.equal((await plain(readOnlyPort, '/healthz')).status, 200);
 });
 
-test('do not start with a configuration by which no client can be authenticated or authorized', async () => {
+test('the servers do not start with a configuration by which no client can be authenticated or authorized', async () => {
   const codeOf = async (...[wish]: Parameters<typeof ClusterNode.open>) =>
     await ClusterNode.open(wish).then(
       async (node) => {

@@ -70,7 +70,7 @@ async function leftOf(before: Awaited<ReturnType<typeof takeSnapshot>>, words: r
 }
 
 describe('a private containerd', { skip: skipReason(), concurrency: false }, () => {
-  it('outlives the process that started it and is adopted by the next process', async () => {
+  it('containerd outlives the process that started it and is adopted by the next process', async () => {
     await using dir = await TestDirectory.make();
     const first = await ensureInAnotherProcess(dir);
     assert.equal(first.origin, 'started');
@@ -93,7 +93,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     );
   });
 
-  it('is started once when several processes request it concurrently', async () => {
+  it('containerd is started once when several processes request it concurrently', async () => {
     await using dir = await TestDirectory.make();
     const responses = await Promise.all([1, 2, 3, 4].map(() => ensureInAnotherProcess(dir)));
     assert.deepEqual(responses.map((response) => response.origin).toSorted(), [
@@ -105,7 +105,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert.equal(new Set(responses.map((response) => response.pid)).size, 1);
   });
 
-  it('restarts after a kill with its containers still running', async () => {
+  it('containerd restarts after a kill with its containers still running', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const first = await containerd.ensureRunning(limit());
@@ -120,7 +120,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert(isAlive(sleeper));
   });
 
-  it('keeps containers running through a stop and a start', async () => {
+  it('a stop and a start of containerd keep its containers running', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     await containerd.start(limit());
@@ -133,7 +133,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert.equal(await taskPid(containerd, sleeperName), sleeper);
   });
 
-  it('is found again when a crash lost its pid file', async () => {
+  it('containerd is adopted even if a crash lost its pid file', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const first = await containerd.ensureRunning(limit());
@@ -142,7 +142,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert.equal(await pidOf(containerd), first.pid);
   });
 
-  it('is replaced when it runs but does not answer', async () => {
+  it('containerd is replaced when it runs but does not respond', async () => {
     await using dir = await TestDirectory.make();
     const first = await (await dir.open()).ensureRunning(limit());
     process.kill(first.pid, 'SIGSTOP');
@@ -193,7 +193,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     }
   });
 
-  it("is torn down without killing another user's process that looks like its shim", async () => {
+  it("the teardown of containerd does not kill another user's process that resembles its shim", async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     await containerd.ensureRunning(limit());
@@ -226,7 +226,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     server.close();
   });
 
-  it('removes the state of a previous boot, mounts first', async () => {
+  it('the start of containerd removes the state of a previous boot, mounts first', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const { subnet } = await containerd.ensureRunning(limit());
@@ -271,7 +271,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     return await dir.open({ containerd: program, readyDeadlineMs });
   }
 
-  it('is reported with the end of its log when it exits', async () => {
+  it('a containerd that exits is reported with the end of its log', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await fake(dir, 'echo the disk is on fire >&2; exit 3');
     await assert.rejects(containerd.ensureRunning(limit()), {
@@ -281,7 +281,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     assert.deepEqual(await containerd.health(limit()), { state: 'not-running' });
   });
 
-  it('is stopped at the deadline', async () => {
+  it('a containerd that does not become ready is stopped at the deadline', async () => {
     await using dir = await TestDirectory.make();
     const mark = `3${process.pid}`;
     const containerd = await fake(dir, `echo waiting for nothing; exec sleep ${mark}`, 5_000);
@@ -293,7 +293,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     assert(!processes.includes(`sleep ${mark}`));
   });
 
-  it('is reported as a separate error when a newer config cannot be written for it', async () => {
+  it('a config that cannot be migrated for containerd is reported as a separate error', async () => {
     await using dir = await TestDirectory.make();
     const program = join(dir.path, 'containerd-old');
     await writeFile(program, '#!/bin/sh\necho containerd x v1.4.3 y\n');
@@ -305,7 +305,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     });
   });
 
-  it('reports which programs are missing', async () => {
+  it('the start of containerd reports which programs are missing', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open({ containerd: '/nowhere/containerd' });
     await assert.rejects(containerd.ensureRunning(limit()), {
@@ -314,14 +314,14 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
     });
   });
 
-  it('is rejected before anything is created when its socket path is too long', async () => {
+  it('a socket path that is too long is rejected before anything is created', async () => {
     await using dir = await TestDirectory.make();
     const long = join(dir.path, 'x'.repeat(100));
     await assert.rejects(dir.open({ dataDir: long }), { code: 'CONTAINERD_SOCKET_PATH' });
     assert(!existsSync(long));
   });
 
-  it('is awaited no longer than the deadline', async () => {
+  it('the wait for containerd ends when it is cancelled', async () => {
     await using dir = await TestDirectory.make();
     const probe = () =>
       Promise.reject(new KubelingError('CRI_UNAVAILABLE', 'containerd does not respond yet'));
@@ -337,7 +337,7 @@ describe('a containerd that does not start', { skip: skipReason(), concurrency: 
 });
 
 describe('pods of a private containerd', { skip: skipReason(), concurrency: false }, () => {
-  it('have a separate network with host ports', async () => {
+  it('pods of a private containerd have a separate network with host ports', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const { subnet } = await containerd.ensureRunning(limit());
@@ -348,7 +348,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     if (address !== undefined) assert.equal(await httpGet(`${address}:18631`), 'alone');
   });
 
-  it('leave nothing behind when removed before the teardown', async () => {
+  it('pods that are removed before the teardown of containerd leave nothing behind', async () => {
     const before = await takeSnapshot();
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
@@ -368,7 +368,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert(!existsSync(containerd.layout.dir));
   });
 
-  it('leave nothing behind after a crash of every process that cleans up', async () => {
+  it('the teardown of containerd removes everything even after every process crashed that cleans up', async () => {
     const before = await takeSnapshot();
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
@@ -401,7 +401,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert.deepEqual(await leftOf(before, words), []);
   });
 
-  it('find their images again after a teardown that keeps images', async () => {
+  it('pods find their images again after a teardown that keeps images', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const { subnet } = await containerd.ensureRunning(limit());
@@ -417,7 +417,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert.equal((await ctr(containerd, 'tasks', 'ls', '-q')).trim(), '');
   });
 
-  it('of two data directories do not interfere', async () => {
+  it('pods of two data directories do not interfere', async () => {
     await using firstDir = await TestDirectory.make();
     await using secondDir = await TestDirectory.make();
     const [first, second] = [await firstDir.open(), await secondDir.open()];
@@ -440,7 +440,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert.equal((await second.health(limit())).state, 'serving');
   });
 
-  it('run on the native snapshotter where overlays cannot be mounted', async () => {
+  it('pods run on the native snapshotter where overlays cannot be mounted', async () => {
     await using dir = await TestDirectory.make();
     // The data directory is on an overlay, on which another overlay cannot have its upper layer.
     const [lower, upper, work, merged] = ['lower', 'upper', 'work', 'merged'].map((name) =>

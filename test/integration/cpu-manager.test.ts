@@ -82,7 +82,7 @@ describe('the static CPU policy on a real machine', { skip, timeout: 300_000 }, 
     assert.equal(await cpusOf('alone'), list(all.slice(-1)));
   });
 
-  it('keeps the assignments after a restart and rebuilds a broken checkpoint from the running containers', async () => {
+  it('the static CPU policy keeps its assignments after a restart and rebuilds a broken checkpoint from the running containers', async () => {
     const { metadata } = await node.podIs('alone', 'there', () => true);
     await node.stop();
     const path = node.path('kubelet', 'cpu_manager_state');
@@ -133,7 +133,7 @@ describe('the memory and topology policies on a real machine', { skip, timeout: 
   });
   after(() => node?.[Symbol.asyncDispose]());
 
-  it('bind a container to the NUMA node of its memory', async () => {
+  it('the policies bind a container to the NUMA node of its memory', async () => {
     await node.put({ alone });
     const { metadata, status } = await node.podIs('alone', 'running', ({ phase }) => phase === 'Running');
     const containerId = (status.containerStatuses?.[0]?.containerID ?? '').replace(/^.*:\/\//, '');
@@ -147,7 +147,7 @@ describe('the memory and topology policies on a real machine', { skip, timeout: 
     ]);
   });
 
-  it('reject a pod that cannot get all resources from one NUMA node', async () => {
+  it('the policies reject a pod that cannot get all resources from one NUMA node', async () => {
     await node.put({ late: alone });
     const { status } = await node.podIs('late', 'over', ({ phase }) => phase === 'Failed');
     assert.deepEqual(

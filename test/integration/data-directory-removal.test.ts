@@ -41,7 +41,7 @@ describe('the removal of a data directory', { skip: notRoot }, () => {
     assert.deepEqual(await readdir(directory.dataDir), ['notes']);
   });
 
-  it('reports what it cannot remove, keeps the data directory claimed, and finishes when called again', async () => {
+  it('reports files that it cannot remove, keeps the data directory claimed, and finishes when called again', async () => {
     const mounted = join(pods, 'a/volumes');
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', mounted]);
     try {

@@ -75,7 +75,7 @@ describe('open file descriptors of kubeling', { skip: skipReason() }, () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('are not passed to children, except the standard streams', async () => {
+  it('kubeling passes only the standard streams to its children', async () => {
     const pid = String(node.pid);
     const opened = [...(await descriptorsOf(pid))].filter(([fd]) => Number(fd) > 2);
     assert.ok(opened.length > 10, `${opened.length} descriptors`);
@@ -85,7 +85,7 @@ describe('open file descriptors of kubeling', { skip: skipReason() }, () => {
     assert.deepEqual(passed.flat(), []);
   });
 
-  it('that were inherited are not passed to the runtime or a container', async () => {
+  it('kubeling passes no inherited descriptor to the runtime or a container', async () => {
     const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(node.pid));
     const found = await Promise.all(
       pids.map(async (pid) => {

@@ -52,7 +52,7 @@ describe('directory quotas with external quota programs', () => {
     return own;
   };
 
-  it('use one project per directory with its limit and release it at the end', async () => {
+  it('quotas use one project per directory with its limit and release it at the end', async () => {
     const own = environment('plain');
     const { quotas, limits, projects } = scripted(own);
     const [a, b] = [volumeIn(own, 'a'), volumeIn(own, 'b c')];
@@ -70,7 +70,7 @@ describe('directory quotas with external quota programs', () => {
     assert.deepEqual(limits(), {});
   });
 
-  it('allocate no project ID that is in use', async () => {
+  it('quotas allocate no project ID that is in use', async () => {
     const first = environment('first');
     const wished = scripted(first);
     const volume = volumeIn(first, 'v');
@@ -86,7 +86,7 @@ describe('directory quotas with external quota programs', () => {
     assert.equal(Number(again.projects()[volume]), id + 3);
   });
 
-  it('reuse the project of a process killed before it set the limit', async () => {
+  it('quotas reuse the project of a process that was killed before it set the limit', async () => {
     const own = environment('killed');
     const failing = scripted(own, undefined, { setquota: 'exit 9' });
     const volume = volumeIn(own, 'v');
@@ -101,7 +101,7 @@ describe('directory quotas with external quota programs', () => {
     assert.deepEqual(Object.values(limits()), [`1024 ${own}`]);
   });
 
-  it('do not touch projects and limits of other programs', async () => {
+  it('quotas do not change projects and limits of other programs', async () => {
     const own = environment('others');
     const { quotas, limits, projects } = scripted(own);
     const volume = volumeIn(own, 'v');
@@ -119,7 +119,7 @@ describe('directory quotas with external quota programs', () => {
     assert.deepEqual(limits(), { 1048577: '4' });
   });
 
-  it('report why quotas are unavailable and change nothing', async () => {
+  it('unavailable quotas report the reason and change nothing', async () => {
     const own = environment('none');
     const volume = volumeIn(own, 'v');
     const without = scripted(own, 'rw');
@@ -169,7 +169,7 @@ describe('XFS directory projects with the real chattr and lsattr', { skip: notRo
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('are inherited by new files and directories', (context) => {
+  it('XFS projects are inherited by new files and directories', (context) => {
     if (missing !== undefined) return context.skip(missing);
     const point = join(folder, 'point');
     const volume = volumeIn(point, 'v');
@@ -208,7 +208,7 @@ describe('directory quotas on a kernel that supports them', { skip: notRoot }, (
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('reject writes beyond the limit, and none after release', async (context) => {
+  it('quotas reject writes beyond the limit, and none after their release', async (context) => {
     if (missing !== undefined) return context.skip(missing);
     const volume = volumeIn(join(folder, 'point'), 'v');
     const quotas = new HostDirectoryQuotas({ clock: realClock() });

@@ -31,7 +31,7 @@ async function count(by: DiskWalker, path: string) {
 describe('the disk walk in a worker thread', {
   skip: process.getuid?.() === 0 ? false : 'needs root',
 }, () => {
-  it('stays on one mount, even where the same disk is mounted again', async () => {
+  it('the disk walk stays on one mount, even where the same disk is mounted again', async () => {
     using at = directory();
     using by = walker();
     for (const name of ['own', 'other', 'bound']) mkdirSync(join(at.path, 'tree', name), { recursive: true });
@@ -54,7 +54,7 @@ describe('the disk walk in a worker thread', {
     }
   });
 
-  it('is not blocked by an unresponsive mount below or at its start', {
+  it('the disk walk is not blocked by an unresponsive mount at or below its start', {
     skip: noHangingMounts,
   }, async () => {
     using at = directory();
@@ -68,7 +68,7 @@ describe('the disk walk in a worker thread', {
     assert.equal((await count(by, join(at.path, 'tree'))).isComplete, true, 'it continues');
   });
 
-  it('keeps the main thread responsive and limits its work per second', async () => {
+  it('the disk walk keeps the main thread responsive and limits its work per second', async () => {
     using at = directory();
     using by = walker();
     const script = `

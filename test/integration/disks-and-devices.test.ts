@@ -68,7 +68,7 @@ const machines = [
 
 for (const { called, make, skip } of machines) {
   describe(`the disk of ${called}`, { skip, timeout }, () => {
-    it('is mounted once it has a file system, and is not formatted while another process holds it', async () => {
+    it('a disk is mounted once it has a file system, and is not formatted while another process holds it open', async () => {
       await using machine = await make();
       const { files, disks, root, device } = machine;
       const [directory, pod] = [join(root, 'global'), join(root, 'pod')];
@@ -96,7 +96,7 @@ for (const { called, make, skip } of machines) {
   });
 
   describe(`the block device of ${called}`, { skip, timeout }, () => {
-    it('is found behind symbolic links, and other files are rejected', async () => {
+    it('a block device is found behind symbolic links, and other files are rejected', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       await files.makeDirectory(join(root, 'd'), 0o750);
@@ -106,7 +106,7 @@ for (const { called, make, skip } of machines) {
       for (const path of ['d', 'gone']) assert.equal(await devices.find(join(root, path)), undefined);
     });
 
-    it('is attached to a file, which exists as long as the device is held open', async () => {
+    it('a block device is attached to a file, which exists as long as the device is held open', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       const file = join(root, 'shown/pod');
@@ -120,7 +120,7 @@ for (const { called, make, skip } of machines) {
       assert.equal(await files.kindAt(file), undefined);
     });
 
-    it('does not replace an existing file of another program', async () => {
+    it('attaching a block device does not replace an existing file of another program', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       const file = join(root, 'shown/pod');

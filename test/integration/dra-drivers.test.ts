@@ -57,7 +57,7 @@ async function aDriver(folder: string, version: 'v1' | 'v1beta1') {
 
 describe('a DRA driver', () => {
   for (const version of ['v1', 'v1beta1'] as const) {
-    it(`with ${version} registers, prepares a claim and unprepares it`, async (t) => {
+    it(`a DRA driver with ${version} registers, prepares a claim and unprepares it`, async (t) => {
       const folder = await mkdtemp(join(tmpdir(), 'klg-dra-'));
       await mkdir(join(folder, 'registry'));
       const { server, registration, calls, told } = await aDriver(folder, version);

@@ -87,7 +87,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(point, 'deep')]);
   }
 
-  it('are unmounted with the emptyDir volumes, and nothing in them is deleted', async () => {
+  it('foreign mounts are unmounted with the emptyDir volumes, and nothing in them is deleted', async () => {
     await node.put('a.yaml', podOf('a', { disk: {}, memory: { medium: 'Memory' } }));
     const { uid } = (await node.running('a')).metadata;
     for (const volume of ['disk', 'memory']) {
@@ -110,7 +110,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
     ['disk', (point: string) => `cannot unmount ${point}: it is in use`],
     ['memory', (point: string) => `${point} is mounted in it and in use`],
   ] as const)
-    it(`keep an emptyDir on ${volume} while in use, and are reported`, async () => {
+    it(`foreign mounts keep an emptyDir on ${volume} while in use, and are reported`, async () => {
       await node.put('c.yaml', podOf('c', { disk: {}, memory: { medium: 'Memory' } }));
       const { uid } = (await node.running('c')).metadata;
       const point = join(emptyDir(uid, volume), 'in');
@@ -137,7 +137,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
       assert.equal(lines.length, 1, lines.join('\n'));
     });
 
-  it('in a volume of an unknown plugin keep the pod terminating until they are unmounted', async () => {
+  it('foreign mounts in a volume of an unknown plugin keep the pod terminating until they are unmounted', async () => {
     await node.put('d.yaml', podOf('d', { disk: {} }));
     const { uid } = (await node.running('d')).metadata;
     const point = join(podDir(uid), 'volumes/acme.io~disk/theirs');
@@ -155,7 +155,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
     assert.equal(lines.length, 1, lines.join('\n'));
   });
 
-  it('keep the directory of an orphaned pod', async () => {
+  it('foreign mounts keep the directory of an orphaned pod', async () => {
     await node.put('b.yaml', podOf('b', { disk: {} }));
     const { uid } = (await node.running('b')).metadata;
     const point = join(podDir(uid), 'plugins', 'of-others');

@@ -288,13 +288,13 @@ async function outcomeOf(acts: readonly (() => unknown)[]): Promise<Outcome> {
 describe('external strings in program arguments', { timeout: 600_000 }, () => {
   const fromOutside = startedPrograms.filter(({ outside }) => outside !== '');
 
-  it('are tested at every call site in the source', () => {
+  it('external strings are tested at every call site in the source', () => {
     const places = fromOutside.map(({ file, program }) => `${file} ${program}`);
     assert.deepEqual(Object.keys(attempts).toSorted(), places.toSorted());
   });
 
   for (const [place, attempt] of Object.entries(attempts))
-    it(`are passed as data or rejected at ${place}`, async () => {
+    it(`external strings are passed as data or rejected at ${place}`, async () => {
       const reached = new Set<string>();
       for (const text of hostile) {
         const { recorded, refusals } = await outcomeOf(attempt(text, `/nowhere/${text}`));
@@ -310,7 +310,7 @@ describe('external strings in program arguments', { timeout: 600_000 }, () => {
       if (literal !== undefined) assert.ok(reached.has(literal), `${literal} was rejected for all of them`);
     });
 
-  it('are passed as data to the script that Node.js runs, not as options of Node.js', async () => {
+  it('external strings are passed as data to the script that Node.js runs, not as options of Node.js', async () => {
     // The script exits with the code for a device in use.
     assert.equal(await disks.isHeld('--eval=process.exit(3)', signal), false);
   });

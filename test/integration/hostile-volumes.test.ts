@@ -41,7 +41,7 @@ describe('an NFS server name that is an option of mount(8)', { timeout: 120_000 
   const mounted = () => readFileSync('/proc/self/mountinfo', 'utf8').includes(place);
   const attack = () => ({ server: `-iT${join(folder, 'empty-dir')}`, path: '/fstab' });
 
-  it('exposes nothing of the host to the pod', async () => {
+  it('an NFS server name that is an option exposes nothing of the host to the pod', async () => {
     const mounts = new HostNetworkMounts({ clock: realClock(), mounted: () => {} });
     const files = new HostVolumeFiles(realClock());
     const parts = { podsDir: join(folder, 'pods'), files, mounts, clock: realClock() };
@@ -55,7 +55,7 @@ describe('an NFS server name that is an option of mount(8)', { timeout: 120_000 
     assert.equal(mounted(), false);
   });
 
-  it('is rejected by every caller of mount(8)', async () => {
+  it('an NFS server name that is an option is rejected by every caller of mount(8)', async () => {
     await mkdir(place, { recursive: true });
     const mounts = new HostNetworkMounts({ clock: realClock(), mounted: () => {} });
     const { server, path } = attack();

@@ -104,7 +104,7 @@ describe('an HTTP probe request over the network', () => {
     }
   });
 
-  it('is rejected if a header is invalid', async () => {
+  it('rejects a request with an invalid header', async () => {
     await using server = await answering((_request, response) => response.end());
     await assert.rejects(sendHttp({ ...server.request, headers: [['X', 'a\nb']] }, 10, open), {
       code: 'ERR_INVALID_CHAR',

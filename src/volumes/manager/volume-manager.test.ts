@@ -421,7 +421,7 @@ test('does not block other volumes on a hanging one, and names its last error in
   ]);
 });
 
-test('keeps the volume directories while anything is mounted in them', async () => {
+test('keeps the volume directories of a pod while anything is mounted in them', async () => {
   const volumesDir = join(root, 'kubelet/pods', uid, 'volumes');
   const points = [
     join(root, 'kubelet/pods/other/volumes/acme.io~disk/x'),

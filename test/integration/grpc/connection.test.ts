@@ -77,16 +77,16 @@ describe('the back-off of gRPC connections', () => {
     return found;
   }
 
-  test('doubles from 100 ms to 3 s, the maximum', async () => {
+  test('the back-off doubles from 100 ms to the maximum of 3 s', async () => {
     assert.deepEqual(await delays(0.5, 7), [100, 200, 400, 800, 1_590, 2_970, 2_970]);
   });
 
-  test('has a random jitter', async () => {
+  test('the back-off has a random jitter', async () => {
     assert.deepEqual(await delays(0, 3), [90, 180, 360]);
     assert.deepEqual(await delays(0.999, 3), [110, 220, 440]);
   });
 
-  test('fails calls immediately with the error of the last attempt while it is active', async () => {
+  test('calls during the back-off fail immediately with the error of the last attempt', async () => {
     const clock = new VirtualClock();
     await using the = createHarness({ clock });
     await assert.rejects(the.client.version({}, forever), failsWith('UNAVAILABLE', /ENOENT/));
@@ -96,7 +96,7 @@ describe('the back-off of gRPC connections', () => {
     assert.equal((await the.client.version({}, forever)).runtimeName, 'ours');
   });
 
-  test('is reset after a successful connection', async () => {
+  test('the back-off is reset after a successful connection', async () => {
     const clock = new VirtualClock();
     await using the = createHarness({ clock, random: { next: () => 0.5 } });
     for (let round = 0; round < 2; round++) {
