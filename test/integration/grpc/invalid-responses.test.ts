@@ -51,14 +51,14 @@ const wrong: readonly (readonly [string, (stream: ServerHttp2Stream) => void, Gr
     'INTERNAL',
     /ended without a status/,
   ],
-  ['no answer', (stream) => answer(stream, Buffer.alloc(0), ok), 'INTERNAL', /gave 0 answers/],
+  ['no answer', (stream) => answer(stream, Buffer.alloc(0), ok), 'INTERNAL', /returned 0 responses/],
   [
     'an immediate OK',
     (stream) => stream.respond({ ...grpc, ...ok }, { endStream: true }),
     'INTERNAL',
-    /gave 0 answers/,
+    /returned 0 responses/,
   ],
-  ['two answers', (stream) => answer(stream, Buffer.concat([good, good]), ok), 'INTERNAL', /gave 2 answers/],
+  ['two answers', (stream) => answer(stream, Buffer.concat([good, good]), ok), 'INTERNAL', /returned 2 responses/],
   [
     'half a response',
     (stream) => answer(stream, good.subarray(0, -1), ok),
