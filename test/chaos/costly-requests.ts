@@ -6,7 +6,12 @@ export interface CostlyRequest extends MadeRequest {
   readonly kind: string;
 }
 
-export const costlyNamespace = 'costly';
+const costlyNamespace = 'costly';
+
+/** Whether the object at an API path is one of the fixtures, which later requests read and change. */
+export function isFixture(path: string): boolean {
+  return new RegExp(`/namespaces/${costlyNamespace}/(configmaps|pods)/(wide|[msp]\\d+)$`).test(path);
+}
 /** The maximum size of a request body, minus some space for the fields around it. */
 const mostBytes = 3 * 1024 * 1024 - 2_000;
 const maps = `/api/v1/namespaces/${costlyNamespace}/configmaps`;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { seededRandom } from '../../src/lib/index.ts';
-import { CostlyMaker, costlyNamespace } from './costly-requests.ts';
+import { CostlyMaker, isFixture } from './costly-requests.ts';
 import { type MadeRequest, RequestMaker } from './request-maker.ts';
 import type { ServerAnswers } from './request-server.ts';
 import { ServedApi } from './served-api.ts';
@@ -202,7 +202,7 @@ function wayTo(api: ServedApi): Way {
 async function deleteObjects(way: Way, paths: readonly string[]): Promise<void> {
   const headers = { accept: 'application/json' };
   for (const path of paths)
-    if (!path.includes(`/namespaces/${costlyNamespace}/`) || path.includes('/events/'))
+    if (!isFixture(path))
       await one(way, { method: 'DELETE', path: `${path}?gracePeriodSeconds=0`, headers, body: undefined });
 }
 

@@ -107,26 +107,19 @@ function kept({ objects }: OpenLocalApi): readonly (readonly [string, string])[]
   );
 }
 
-/**
- * The server's own objects are kept: it would create them again, or the next requests would all
- * fail.
- */
-const ofTheServer: ReadonlySet<string> = new Set([
-  'namespaces',
-  'nodes',
-  'leases',
-  'services',
-  'serviceaccounts',
-]);
+/** Kinds without which the next requests would all fail. */
+const neededKinds: ReadonlySet<string> = new Set(['namespaces', 'nodes']);
 
+/** The paths of all objects, except those of needed kinds and those that the server creates again. */
 function paths({ objects }: OpenLocalApi): readonly string[] {
   const stored = createCatalogue({}).all.filter(
-    ({ storage, resource }) => storage === 'stored' && !ofTheServer.has(resource.plural),
+    ({ storage, resource }) => storage === 'stored' && !neededKinds.has(resource.plural),
   );
   return stored.flatMap(({ resource }) => {
     const { group, version, plural } = resource;
     const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
-    return objects.all(resource).map(({ metadata: { namespace, name } }) => {
+    const created = objects.all(resource).filter(({ metadata }) => metadata.namespace !== 'kube-node-lease');
+    return created.map(({ metadata: { namespace, name } }) => {
       const place = namespace === undefined || namespace === '' ? root : `${root}/namespaces/${namespace}`;
       return `${place}/${plural}/${encodeURIComponent(name ?? '')}`;
     });
