@@ -104,7 +104,7 @@ export interface FullPodHandle {
   readonly containerIds: readonly string[];
 }
 
-/** Like `startPod`, for several containers that start sequentially. */
+/** Like `startPod`, but with several containers that start sequentially. */
 export async function startFullPod(
   runtime: PrivateRuntime,
   name: string,

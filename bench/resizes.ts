@@ -96,7 +96,7 @@ async function resize(
   const { ms } = await timed(async () => {
     const requested = patch(cluster, amounts);
     while (!isHeld(amounts)) {
-      if (performance.now() > untilMs) throw new Error(`No resize within ${limitMs} ms`);
+      if (performance.now() > untilMs) throw new Error(`Pod was not resized within ${limitMs} ms`);
       await pause(pollMs);
     }
     await requested;

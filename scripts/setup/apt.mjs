@@ -5,7 +5,7 @@ import { missingPackages } from './system-packages.mjs';
 import { runTask, SetupError } from './task.mjs';
 import { disableUnits, unitsToCome } from './units.mjs';
 
-/** The path of apt-get, or undefined on other distributions. */
+/** Returns the path of apt-get; undefined on other distributions. */
 export function aptGet(host) {
   return findCommand(host, 'apt-get');
 }
@@ -84,8 +84,9 @@ function apt(host, args) {
 const marker = '# written by the set-up of kubeling for the time of one installation';
 
 /**
- * Debian starts a service as soon as its package is installed, and asks policy-rc.d first. A policy of the
- * administrator stays as it is; ours is taken away again, also one that a killed set-up left behind.
+ * Debian starts the service of a package when it is installed, unless policy-rc.d forbids that. A
+ * policy of the administrator stays; the temporary one of the set-up is removed again, also if a
+ * killed set-up left it.
  */
 function keepServicesStopped(host) {
   const path = join(host.root, 'usr/sbin/policy-rc.d');

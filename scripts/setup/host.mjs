@@ -26,7 +26,7 @@ export function realHost() {
 // too.
 const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
-/** The path of a command, or undefined. */
+/** Returns the path of a command; undefined if it is not installed. */
 export function findCommand(host, name) {
   const onPath = (host.env.PATH ?? '').split(':').filter((directory) => directory !== '');
   const others = administratorDirectories.map((directory) => join(host.root, directory));

@@ -28,7 +28,7 @@ function read(host, ...path) {
   }
 }
 
-/** Downloads and unpacks the packages; `finishNpmPackages` comes after it. */
+/** Downloads and unpacks the npm packages; must be followed by `finishNpmPackages`. */
 export async function installNpmPackages(host) {
   if (!installedByHand(host)) await npmCi(host);
 }

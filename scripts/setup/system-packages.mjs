@@ -172,7 +172,10 @@ function isPresent(host, present) {
 
 const programHeaderInterpreter = 3;
 
-/** Whether a 64-bit ELF file asks for no dynamic loader. Scripts and unreadable files are not static programs. */
+/**
+ * Whether a 64-bit ELF file needs no dynamic loader. Scripts and unreadable files do not count as
+ * static programs.
+ */
 export function isStatic(path) {
   const head = Buffer.alloc(4096);
   try {

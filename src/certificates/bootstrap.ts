@@ -46,7 +46,7 @@ export interface BootstrapDeps extends ClientAccessDeps {
 
 export interface BootstrapApi {
   readonly api: CsrApi;
-  /** Requests `/healthz`; rejects while the server is unreachable. */
+  /** Requests the health endpoint of the server; rejects while it is unreachable. */
   readonly isHealthy: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -182,7 +182,7 @@ interface NamedRequest {
   readonly nowMs: number;
 }
 
-/** Creates the request for this key, or finds the one of an earlier attempt. */
+/** Creates the signing request for this key, or finds the one of an earlier attempt. */
 async function ensureRequest(
   { api, key, nodeName, nowMs }: NamedRequest,
   signal: AbortSignal,

@@ -41,7 +41,7 @@ export interface CertificateManagerDeps {
   readonly first: { readonly pair: KeyPair | undefined; readonly action: 'keep' | 'replace' };
 }
 
-/** The delays are 2, 4, 8 and 16 seconds, then 32. */
+/** The back-off of failed requests: 2, 4, 8 and 16 seconds, then always 32. */
 const retryPolicy = { baseMs: 2_000, factor: 2, maxMs: 32_000 };
 const retryJitter = 0.1;
 /** The minimum interval between requests, which also applies when clocks or signers are faulty. */

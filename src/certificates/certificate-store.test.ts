@@ -39,7 +39,7 @@ async function update(store: CertificateStore, commonName: string) {
   return await store.update(certificate, key);
 }
 
-describe('the certificate store', () => {
+describe('CertificateStore', () => {
   test('writes a pair into a private file named after the time and links to it', async () => {
     const store = await open();
     const { certificate, key } = newPair();

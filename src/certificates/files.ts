@@ -17,7 +17,7 @@ export interface CertificateFiles {
   kindAt(path: string): Promise<CertificateFileKind | undefined>;
   /** Returns the target of a symbolic link as written; undefined if there is no link. */
   readLink(path: string): Promise<string | undefined>;
-  /** Returns the sorted names in a directory; none if it does not exist. */
+  /** Returns the sorted names in a directory; an empty list if it does not exist. */
   names(directory: string): Promise<readonly string[]>;
   /** Atomically and durably replaces a file and creates its directory. */
   replace(path: string, text: string, mode: number): Promise<void>;

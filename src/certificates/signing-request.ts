@@ -150,7 +150,7 @@ export interface CsrWaitDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
-  /** Called with the state of the request after each observation. */
+  /** Called with the state of the signing request after each observation. */
   readonly onState?: ((state: CsrState) => void) | undefined;
 }
 

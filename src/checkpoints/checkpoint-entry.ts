@@ -19,7 +19,7 @@ export interface CheckpointEntry {
   readonly source: PodSource;
   readonly name: string;
   readonly namespace: string;
-  /** The boot ID of the machine when the pod was last admitted. */
+  /** The boot ID of the machine at the last admission of the pod. */
   readonly boot: string;
   /** The ID of the sandbox in which all init containers succeeded. */
   readonly initializedSandbox?: string;

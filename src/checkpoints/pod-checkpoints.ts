@@ -291,7 +291,7 @@ export class PodCheckpoints {
     if (fate === 'wanted' && file.written !== undefined) await this.#record(uid, entry, undefined);
   }
 
-  /** Resolves when everything recorded so far is on disk, or after a time-out. */
+  /** Resolves when all records so far are on disk, or after a time-out. */
   async flushed(): Promise<void> {
     const files = [...this.#entries.values()];
     await this.#waitForWrite(this.#deps.podsDir, Promise.all(files.map(({ writing }) => writing)));

@@ -4,7 +4,7 @@ import { mayBePodUid, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 
 const directoryMode = 0o750;
-/** The only kind of volume whose content is removed with the pod. */
+/** The directory of emptyDir volumes, the only kind whose content is removed with the pod. */
 const ownVolumes = 'kubernetes.io~empty-dir';
 /**
  * The depth of volume directories: `volumes/<kind>/<volume>` and
@@ -18,7 +18,7 @@ export type RemoveTree = (directory: string) => Promise<void>;
 /** Unmounts everything below a directory; returns the first mount point that is in use. */
 export type UnmountInside = (directory: string, signal: AbortSignal) => Promise<string | undefined>;
 
-/** Releases the quotas of directories; called before they are removed. */
+/** Releases the disk quotas of directories; called before the directories are removed. */
 export type ReleaseDirectories = (directories: readonly string[], signal: AbortSignal) => Promise<void>;
 
 /** Unmounts only the bind mounts below a directory. */
@@ -26,11 +26,11 @@ export type UnmountSubPaths = (directory: string, signal: AbortSignal) => Promis
 
 export type DirectoryRemoval =
   | { readonly kind: 'removed' }
-  /** The directory stays, because a source has added the pod again. */
+  /** The directory was not removed, because a source has added the pod again. */
   | { readonly kind: 'wanted' }
   | { readonly kind: 'blocked'; readonly path: string; readonly why: string };
 
-/** How the content of a pod directory is removed; as plain files by default. */
+/** How the content of a pod directory is removed; by default as plain files without mounts. */
 export interface RemovalOptions {
   readonly unbind?: UnmountSubPaths | undefined;
   /** Removes the contents of volumes that the kubelet itself writes, such as config maps. */
@@ -110,7 +110,7 @@ export class PodDirectories {
     const directory = this.emptyDirs(uid);
     const kind = await this.#kindOfEmptyDirs(uid);
     if (kind === undefined) return;
-    // Removes a link, but not its target.
+    // If the path is a symbolic link, only the link is removed.
     if (kind !== 'directory') return await this.#files.remove(directory);
     await this.#removeMarkers(uid);
     if ((await this.#mountedBelow(uid, `/volumes/${ownVolumes}`)) !== undefined)
@@ -183,7 +183,7 @@ export class PodDirectories {
     return { kind: 'removed' };
   }
 
-  /** Rejects with VOLUME_REMOVE while anything is mounted below the volumes of the pod. */
+  /** Rejects with VOLUME_REMOVE while a file system is mounted below the volumes of the pod. */
   async checkUnmounted(uid: PodUid): Promise<void> {
     const mounted = await this.#mountedBelow(uid, '/volumes');
     if (mounted !== undefined) throw new KubelingError('VOLUME_REMOVE', `${mounted} is mounted`);

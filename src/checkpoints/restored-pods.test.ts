@@ -14,7 +14,7 @@ interface Known {
   readonly runtime?: 'running' | 'exited' | 'silent';
   readonly boot?: 'this' | 'another';
   readonly end?: { readonly phase: string; readonly reason: string };
-  /** Collects whether each pod is new or restored. */
+  /** Collects whether each delivered pod continues or starts again. */
   readonly lives?: string[];
 }
 
@@ -46,7 +46,7 @@ function earlier({
       wasAdmittedInThisBoot: () => notes?.boot === 'this',
     },
     observed: () => {
-      if (runtime === 'silent') throw new Error('no answer');
+      if (runtime === 'silent') throw new Error('the runtime did not respond');
       return observedOf(uid, runtime);
     },
     sources: {
@@ -75,7 +75,7 @@ describe('areSourcesReadyFor decides whether a pod may be deleted', () => {
 });
 
 describe('a pod that a source delivers after a kubelet restart', () => {
-  it('is restored if it was admitted in this boot and its sandbox exists', () => {
+  it('treats the pod as restored if it was admitted in this boot and its sandbox exists', () => {
     const pod = podOf();
     assert.equal(earlier({ source: 'file' }).standing(pod), 'restored');
     assert.equal(earlier({ source: 'file', boot: 'another' }).standing(pod), 'new');
@@ -84,7 +84,7 @@ describe('a pod that a source delivers after a kubelet restart', () => {
     assert.equal(earlier({}).standing(pod), 'new');
   });
 
-  it('keeps its recorded status if it is static and in the first list of its source', () => {
+  it('keeps the recorded status of a static pod in the first list of its source', () => {
     const lives: string[] = [];
     const pod = podOf({ source: 'file' });
     assert.deepEqual(earlier({ lives }).restore(pod), { ...pod, status: ended });
@@ -93,7 +93,7 @@ describe('a pod that a source delivers after a kubelet restart', () => {
     assert.deepEqual(lives, ['goes-on', 'anew', 'anew']);
   });
 
-  it('counts as finished if this node killed it, even if the API server does not have that status', () => {
+  it('treats a pod killed by this node as finished, even if the API server does not have that status', () => {
     const lives: string[] = [];
     const end = { phase: 'Failed', reason: 'Evicted' };
     const { phase, reason } = earlier({ source: 'api', end, lives }).restore(podOf()).status;

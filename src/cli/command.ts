@@ -25,7 +25,7 @@ export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly random: Random;
-  /** Aborted when the user or the system asks kubeling to exit. */
+  /** Aborted when the user or the system requests that kubeling exits. */
   readonly signal: AbortSignal;
   /** Calls the listener on each SIGHUP; without a listener SIGHUP terminates the process. */
   readonly onHangup?: ((listener: () => void) => Disposable) | undefined;

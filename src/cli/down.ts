@@ -276,7 +276,7 @@ export const command: Command = {
 };
 
 export interface StoppedPods {
-  /** The number of pods that were found. */
+  /** The number of pods found in the runtime. */
   readonly found: number;
   readonly problems: readonly string[];
 }

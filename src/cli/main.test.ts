@@ -37,7 +37,7 @@ function tableOf(body: (context: CommandContext) => Promise<number>): readonly C
   return [{ name: 'act', summary: 'acts', load: async () => command }];
 }
 
-describe('the command line', () => {
+describe('command line', () => {
   for (const argv of [[], ['--help'], ['-h'], ['help'], ['help', 'help']]) {
     it(`lists the commands for "kubeling ${argv.join(' ')}"`, async () => {
       const { code, out } = await run(argv);

@@ -34,7 +34,7 @@ async function refusal(text: string, tokens?: 'allowed' | 'gated-off'): Promise<
 }
 
 describe('credential provider configuration', () => {
-  it('is read from one file', async () => {
+  it('reads the credential provider configuration from one file', async () => {
     const more = '  args: [get]\n  env: [{name: A, value: b}]\n';
     const [plugin, ...rest] = await read({ '/etc/plugins': head + sound + more });
     assert.deepEqual(rest, []);
@@ -49,7 +49,7 @@ describe('credential provider configuration', () => {
     });
   });
 
-  it('is read from the files of a directory, sorted by name', async () => {
+  it('reads the credential provider configuration from the files of a directory, sorted by name', async () => {
     const named = (name: string) => head + sound.replace('ecr', name);
     const plugins = await read({
       '/etc/plugins/b.yml': named('second'),
@@ -98,7 +98,7 @@ describe('credential provider configuration', () => {
     );
   });
 
-  it('fails the start if it is invalid, and reports every problem with its position', async () => {
+  it('fails the start if the credential provider configuration is invalid, and reports every problem with its position', async () => {
     const cases: readonly (readonly [string, RegExp])[] = [
       ['kind: Other', /kind: must be CredentialProviderConfig/],
       [head.replace('providers:', 'providers: []'), /must name at least one plugin/],

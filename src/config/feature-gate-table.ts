@@ -267,7 +267,7 @@ export const gateSpecs = {
 
 export type GateName = keyof typeof gateSpecs;
 
-/** Enabling a gate while a gate it depends on is disabled is an error. */
+/** Gates with the gates they depend on: enabling one while a dependency is disabled is an error. */
 export const gateDependencies: Readonly<Partial<Record<GateName, readonly GateName[]>>> = {
   AuthorizeNodeWithSelectors: ['AuthorizeWithSelectors'],
   ClusterTrustBundleProjection: ['ClusterTrustBundle'],

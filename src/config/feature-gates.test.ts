@@ -68,7 +68,7 @@ test('reports a set stable or deprecated gate with a warning only', () => {
   assert.deepEqual(checkFeatureGates({ ContainerCheckpoint: true }), []);
 });
 
-test('has a consistent feature gate table', () => {
+test('contains valid stages and dependencies in the feature gate table', () => {
   assert.deepEqual(checkFeatureGates({}), []);
   assert.deepEqual(errors({ AllAlpha: true }), []);
   assert.deepEqual(errors({ AllBeta: true }), []);

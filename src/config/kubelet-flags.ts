@@ -19,7 +19,7 @@ const node = 'This node';
 const useEviction = 'set eviction thresholds instead';
 const fromCadvisor = 'it has no effect';
 
-/** `--version` alone, or with the output format. */
+/** The syntax of `--version`, alone or with an output format. */
 const versionFlag: FlagKind<string> = { label: 'true|raw', bare: 'true', read: (text) => text };
 
 const positiveDurationFlag: FlagKind<number> = {

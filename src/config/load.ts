@@ -17,9 +17,8 @@ export interface LoadDeps {
 }
 
 /**
- * The complete configuration, known before the kubelet starts. Its defaults keep the server closed,
- * also on a node without an API server that could review tokens and access: how clients of such a
- * node are authenticated is decided by the server, not by these values.
+ * The complete configuration, known before the kubelet starts. By default unauthenticated access is
+ * disabled, also on a node without an API server that could review tokens and access.
  */
 export interface LoadedConfig {
   readonly config: KubeletConfiguration;

@@ -76,7 +76,7 @@ test('prints a configuration that can be used as a file', async () => {
 
 const deps = { files: memoryConfigFiles({}), cwd: '/' };
 
-test('has the defaults of the Go kubelet, except two that differ intentionally', async () => {
+test('writes the defaults of the Go kubelet in wire format, except two that differ intentionally', async () => {
   const { config } = await loadConfig([], deps);
   assert.deepEqual(toWire(config), {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',

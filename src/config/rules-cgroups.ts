@@ -99,7 +99,7 @@ const qosReserved: Rule = {
   },
 };
 
-/** A pod may only set sysctls that the kernel isolates per pod. */
+/** Matches the sysctls that the kernel isolates per pod; a pod may set no others. */
 const namespacedSysctl =
   /^(kernel\.(sem|shm|shmall|shmmax|shmmni|shm_rmid_forced|msg|msgmax|msgmnb|msgmni)$|net\.|fs\.mqueue\.)/;
 const sysctlPattern = /^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]$/;

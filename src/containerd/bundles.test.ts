@@ -52,13 +52,13 @@ describe('listBundles', () => {
     );
   });
 
-  it('returns nothing for an empty state directory', async () => {
+  it('returns no containers for an empty state directory', async () => {
     assert.deepEqual(await listBundles(layout), []);
   });
 });
 
 describe('shimSocketName', () => {
-  it("equals the hash of containerd's shims", () => {
+  it("computes the same socket name as containerd's shims", () => {
     assert.equal(
       shimSocketName(containerdLayout('/data'), { namespace: 'k8s.io', id: 'abc', cgroup: '' }),
       '3ba5884288a1604d98c051a240b9d65b4e68c5f6fc5f412caf5c1663062a567a',
@@ -138,7 +138,7 @@ describe('removeFiles', () => {
   });
 });
 
-describe('the instance file of a private containerd', () => {
+describe('instance file of a private containerd', () => {
   it('returns the written choices, and the valid parts of a damaged file', async () => {
     const instance = { subnet: '10.128.0.0/22', snapshotter: 'native', bootId: 'b' } as const;
     const file = join(dir, 'instance.json');

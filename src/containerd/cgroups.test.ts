@@ -43,7 +43,7 @@ describe('cgroupHierarchies', () => {
 });
 
 describe('cgroupOf', () => {
-  it('returns a path unchanged', () => {
+  it('returns a cgroupsPath without systemd syntax unchanged', () => {
     assert.equal(cgroupOf('/k8s.io/abc'), '/k8s.io/abc');
     assert.equal(cgroupOf('kubepods/besteffort/pod1/abc'), '/kubepods/besteffort/pod1/abc');
   });

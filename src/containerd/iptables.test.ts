@@ -122,11 +122,11 @@ describe('removeRules', () => {
 
   it('continues after a failed deletion and reports it', async () => {
     const run: Run = async (_, args) => {
-      if (args.includes('-D')) throw new KubelingError('COMMAND_FAILED', 'it is locked');
+      if (args.includes('-D')) throw new KubelingError('COMMAND_FAILED', 'the xtables lock is held');
       return answer(args.includes('-S') ? listing : '');
     };
     const { removed, problems } = await removeRules('iptables', 'klgours0000', run, signal);
     assert.equal(removed.length, 4);
-    assert.deepEqual(problems, ['it is locked', 'it is locked']);
+    assert.deepEqual(problems, ['the xtables lock is held', 'the xtables lock is held']);
   });
 });

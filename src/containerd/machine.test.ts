@@ -30,7 +30,7 @@ async function addProgram(path: string): Promise<void> {
 }
 
 describe('programDirs', () => {
-  it('searches beside a given containerd, then the PATH, then the usual directories', () => {
+  it('searches the directory of a given containerd first, then the PATH, then the usual directories', () => {
     const dirs = programDirs({ PATH: '/opt/bin:relative::/usr/bin' }, '/opt/containerd/bin/containerd');
     assert.deepEqual(dirs.slice(0, 3), ['/opt/containerd/bin', '/opt/bin', '/usr/bin']);
     assert(dirs.includes('/usr/sbin'));
@@ -39,7 +39,7 @@ describe('programDirs', () => {
 });
 
 describe('childEnvironment', () => {
-  it('passes on proxy and certificate variables only', () => {
+  it('passes only proxy and certificate variables on to containerd', () => {
     const env = { PATH: '/x', https_proxy: 'http://p', HOME: '/root', NOTIFY_SOCKET: '/run/n', TOKEN: 't' };
     assert.deepEqual(childEnvironment(env, ['/a', '/b']), {
       PATH: '/a:/b',
@@ -50,7 +50,7 @@ describe('childEnvironment', () => {
 });
 
 describe('findProgram', () => {
-  it('searches the directory of a given containerd first, then the PATH, then the usual directories', async () => {
+  it('returns the first executable file', async () => {
     await mkdir(join(dir, 'a/tool'), { recursive: true });
     await mkdir(join(dir, 'b'), { recursive: true });
     await writeFile(join(dir, 'b/tool'), '');
@@ -84,8 +84,8 @@ describe('findCniDir', () => {
   });
 });
 
-describe('mayLowerOomScore', () => {
-  it('reads the effective capabilities', async () => {
+describe('privileges of the process', () => {
+  it('reads whether OOM scores may be lowered from the effective capabilities', async () => {
     await mkdir(join(dir, 'self'));
     for (const [mask, expected] of [
       ['000001ffffffffff', true],
@@ -97,7 +97,7 @@ describe('mayLowerOomScore', () => {
     }
   });
 
-  it('considers the init process of the PID namespace', async () => {
+  it('detects whether process 1 is systemd', async () => {
     assert.equal(await isSystemdFirst(dir), false);
     await mkdir(join(dir, '1'));
     await writeFile(join(dir, '1/comm'), 'systemd\n');

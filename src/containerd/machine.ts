@@ -110,7 +110,7 @@ export async function findCniDir(dirs: readonly string[]): Promise<string | unde
 
 const sysResource = 24n;
 
-/** Whether this process may lower an oom_score_adj below its own. */
+/** Whether this process may set an oom_score_adj lower than its own. */
 export async function mayLowerOomScore(procDir: string): Promise<boolean> {
   const status = await readFile(join(procDir, 'self/status'), 'utf8');
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0';

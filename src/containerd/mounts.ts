@@ -103,7 +103,7 @@ export interface OverlayProbeDeps {
   readonly random: Random;
 }
 
-/** Whether the directory's file system supports overlay mounts. */
+/** Whether the file system of the directory supports overlay mounts. */
 export async function canMountOverlay(
   dir: string,
   { run, sysDir, random }: OverlayProbeDeps,

@@ -67,7 +67,7 @@ export interface RunningContainerd {
   readonly pid: number;
   readonly version: string;
   readonly socket: string;
-  /** Name of the CNI network and of its bridge. */
+  /** The name of the CNI network and of its bridge. */
   readonly network: string;
   readonly subnet: string;
   readonly snapshotter: Snapshotter;

@@ -36,7 +36,7 @@ describe('parseSubnet', () => {
   }
 });
 
-describe('overlaps', () => {
+describe('overlaps (subnets)', () => {
   it('returns true only if one subnet contains the other', () => {
     const [wide, inside, beside] = subnets('10.128.0.0/9', '10.251.200.0/22', '10.0.0.0/9');
     assert(wide && inside && beside);

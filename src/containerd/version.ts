@@ -21,7 +21,7 @@ export function parseContainerdVersion(output: string): ContainerdVersion {
   );
 }
 
-/** Throws for a containerd version whose config format kubeling cannot write. */
+/** Throws for a containerd version for which kubeling cannot write a config file. */
 export function checkSupported(version: ContainerdVersion): void {
   const isOld = version.major < 1 || (version.major === 1 && version.minor < 6);
   if (!isOld && version.major <= 2) return;

@@ -53,7 +53,7 @@ function bad(what: string, why: string): KubelingError {
   return new KubelingError('API_BAD_ANSWER', `Cannot ${what} as ${why}`);
 }
 
-/** Error pages of proxies can be long. */
+/** The maximum length of an error page that is read: those of proxies can be long. */
 const longestRefusal = 64 * 1024;
 const longestQuote = 200;
 
@@ -69,7 +69,7 @@ export interface RefusalOptions {
   readonly clock: Clock;
 }
 
-/** Reads an unexpected response. */
+/** Reads an error response. */
 export async function readRefusal(
   message: WireAnswer,
   { what, access, clock }: RefusalOptions,

@@ -1,6 +1,6 @@
 import { type ErrorCode, KubelingError } from '../../lib/index.ts';
 
-/** An error response of the API. */
+/** The fields of an error response that kubeling uses. */
 export interface ApiStatus {
   readonly message?: string | undefined;
   readonly reason?: string | undefined;

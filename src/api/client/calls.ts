@@ -91,7 +91,10 @@ export class RetryingCaller {
     this.#rate.setLimit(rate);
   }
 
-  /** Rejects with API_DEADLINE if the server is too slow, and with the signal's reason. */
+  /**
+   * Sends the request. Rejects with API_DEADLINE if the server is too slow, and with the signal's
+   * reason when aborted.
+   */
   async call<T>(call: ClientCall<T>, signal: AbortSignal): Promise<T> {
     const { transport, limits } = this.#options;
     using scope = new LinkedController(signal);

@@ -1,6 +1,6 @@
 import type { Collection, ObjectRef } from './resource.ts';
 
-/** The metadata of every API object that the client itself uses. */
+/** The metadata fields of API objects that the client itself uses. */
 export interface ApiObject {
   readonly apiVersion?: string | undefined;
   readonly kind?: string | undefined;

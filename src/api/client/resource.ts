@@ -16,7 +16,7 @@ function cluster(group: string, plural: string, kind: string): ApiResource {
   return { group, version: 'v1', plural, kind, scope: 'cluster' };
 }
 
-/** All resources that a kubelet uses. */
+/** All API resources that a kubelet uses. */
 export const apiResources = {
   pods: core('pods', 'Pod'),
   nodes: core('nodes', 'Node', 'cluster'),
@@ -61,7 +61,7 @@ export interface Collection {
   readonly namespace?: string | undefined;
 }
 
-/** One object or a subresource of it, for example `status` or `token`. */
+/** Identifies one object, or a subresource such as `status` or `token`. */
 export interface ObjectRef extends Collection {
   readonly name: string;
   readonly subresource?: string | undefined;

@@ -16,7 +16,7 @@ export type Repetition =
   /** The state may differ, for example a second object exists. */
   | 'unsafe';
 
-/** How often one call is retried at the server's request. */
+/** The maximum number of retries of one call at the server's request. */
 export const maxRetries = 10;
 /** How often one call is retried after a broken connection, and the delays before each retry. */
 const breakDelaysMs = [0, 100, 1_000] as const;
@@ -37,7 +37,10 @@ export interface Refused {
   readonly repetition: Repetition;
 }
 
-/** With 429 and 503 the server has done nothing; with other 5xx it may have. */
+/**
+ * Whether a rejected request may be sent again. With 429 and 503 the server has not processed it;
+ * with other 5xx it may have.
+ */
 export function mayRepeatRefused({ status, retryAfterMs, repetition }: Refused): boolean {
   if (retryAfterMs === undefined) return false;
   return status === 429 || status === 503 || (status >= 500 && repetition !== 'unsafe');
@@ -83,7 +86,7 @@ export function retryAfterOf(
   return typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : undefined;
 }
 
-/** A connection that broke before there was a response. */
+/** The connection broke before there was a response. */
 export class BrokenConnection extends Error {
   readonly socket: ConnectionFailure['socket'];
 
@@ -97,7 +100,7 @@ export class BrokenConnection extends Error {
   }
 }
 
-/** The code that Node.js assigns to socket and TLS failures. */
+/** Returns the error code that Node.js assigns to a socket or TLS failure. */
 export function systemCodeOf(error: unknown): string | undefined {
   if (error instanceof KubelingError || typeof error !== 'object' || error === null) return undefined;
   const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown };

@@ -22,13 +22,13 @@ export interface ApiConnectionOptions {
   /** Provides HTTPS_PROXY and NO_PROXY, and is the environment of exec plugins. */
   readonly environment: ProxyEnvironment;
   readonly files?: ApiFiles;
-  /** Runs exec plugins. */
+  /** Runs an exec plugin. */
   readonly run?: ExecDeps['run'];
-  /** Called after each attempt, for metrics; must not throw. */
+  /** Called after each attempt of a request, for metrics; must not throw. */
   readonly onCall?: (result: CallResult) => void;
-  /** The size limit of a response; 64 MiB unless given. */
+  /** The size limit of a response; 64 MiB by default. */
   readonly longestBody?: number;
-  /** The size limit of a watch event; 16 MiB unless given. */
+  /** The size limit of a watch event; 16 MiB by default. */
   readonly longestEvent?: number;
 }
 
@@ -77,11 +77,13 @@ export interface ClientRate {
 }
 
 export interface ApiClientsOptions extends ApiConnectionOptions {
-  /** `kubeAPIQPS` and `kubeAPIBurst`: 50 and 100 by default. */
+  /** The rate limit of most requests, `kubeAPIQPS` and `kubeAPIBurst`: 50 and 100 by default. */
   readonly main: ClientRate;
-  /** `eventRecordQPS` and `eventBurst`. */
+  /** The rate limit of events, `eventRecordQPS` and `eventBurst`. */
   readonly events: ClientRate;
-  /** The shorter of the node status frequency and the lease duration. */
+  /**
+   * The deadline of heartbeats: the shorter of the node status frequency and the lease duration.
+   */
   readonly heartbeatMs: number;
 }
 

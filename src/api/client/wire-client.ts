@@ -151,7 +151,7 @@ export class WireClient implements ApiClient {
       repetition: spec.repetition,
       consume: async ({ message }, inTime) => {
         const text = await readText(message, { what, limit: this.#options.longestBody }, inTime);
-        // An empty response is valid for a deleted object.
+        // An empty response to a delete request is valid.
         const json = text === '' && spec.method === 'DELETE' ? '{}' : text;
         return decodeObject(json, { what, type: message.headers['content-type'] }) as T;
       },

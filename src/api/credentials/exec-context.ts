@@ -93,7 +93,7 @@ export class ContextCredentials {
     try {
       const token = (await this.#deps.files.readText(path)).trim();
       if (!isHeaderText(token))
-        throw new KubelingError('FILE_CORRUPT', 'It must be one line of printable text');
+        throw new KubelingError('FILE_CORRUPT', 'the token must be one line of printable text');
       return { value: token, forMs: tokenAgeMs };
     } catch (error) {
       const message = `Cannot use the token file ${path}: ${describeError(error)}`;

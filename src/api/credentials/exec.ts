@@ -29,7 +29,7 @@ const deadlineMs = 60_000;
 export interface ExecCredentialRequest {
   readonly plugin: ExecPlugin;
   readonly context: KubeContext;
-  /** The certificate authority as text, for plugins that receive the cluster. */
+  /** The certificate authority in PEM, for plugins that receive the cluster. */
   readonly ca: string | undefined;
 }
 
@@ -106,7 +106,7 @@ function parseAnswer(stdout: string): ExecAnswer {
     const answer: unknown = JSON.parse(stdout);
     if (typeof answer === 'object' && answer !== null) return answer;
   } catch {
-    // The output may contain a secret, so it is not quoted.
+    // The output of the plugin may contain a secret, so it is not quoted.
   }
   throw bad('must be a JSON object');
 }
@@ -145,7 +145,7 @@ function lifetimeMs(
 }
 
 function bad(message: string): KubelingError {
-  return new KubelingError('API_BAD_ANSWER', `Its output ${message}`);
+  return new KubelingError('API_BAD_ANSWER', `the output of the plugin ${message}`);
 }
 
 function failed(plugin: ExecPlugin, error: unknown): KubelingError {

@@ -4,7 +4,7 @@ import { CertificateFolder } from '../../../test/fakes/certificate-authority.ts'
 import { type KubeContext, parseKubeconfig } from '../kubeconfig/kubeconfig.ts';
 import { readIdentity } from './identity.ts';
 
-const nothing = { read: () => Promise.reject(new Error('no file is read')) } as never;
+const nothing = { read: () => Promise.reject(new Error('this test must not read a file')) } as never;
 
 function contextOf(): Promise<KubeContext> {
   return parseKubeconfig({

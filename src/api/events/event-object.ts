@@ -43,7 +43,7 @@ export class EventNames {
   }
 }
 
-/** The API object of an event that is sent for the first time. */
+/** Returns the API object of an event that is sent for the first time. */
 export function eventObject(note: EventInput, name: string, { component, nodeName }: EventOrigin): Event {
   const time = apiTime(note.at);
   return {

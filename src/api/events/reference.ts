@@ -1,6 +1,6 @@
 import type { ObjectReference } from '../../kinds/index.ts';
 
-/** The object of an event. */
+/** The object that an event is about. */
 export interface EventSubject extends ObjectReference {
   readonly kind: string;
   readonly name: string;

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { KubelingError } from '../../lib/index.ts';
 import type { ApiFiles } from './kubeconfig.ts';
 
-/** Larger than every kubeconfig, certificate or token. */
+/** The size limit of a file, larger than every kubeconfig, certificate or token. */
 const longestFile = 16 * 1024 * 1024;
 
 /** Reads files of this machine. */

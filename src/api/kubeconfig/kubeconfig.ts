@@ -25,7 +25,7 @@ export interface KubeCluster {
 /** An exec plugin: a program that prints credentials. */
 export interface ExecPlugin {
   readonly apiVersion: 'client.authentication.k8s.io/v1' | 'client.authentication.k8s.io/v1beta1';
-  /** A path, or a name that is looked up in PATH. */
+  /** The path of the plugin, or a name that is looked up in PATH. */
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -52,7 +52,7 @@ export interface KubeContext {
   readonly user: KubeUser;
 }
 
-/** File access; small, so that tests can replace it. */
+/** File access of the kubeconfig loader; tests replace it. */
 export interface ApiFiles {
   /** Reads a file; rejects with the errors of `node:fs`. */
   readText(path: string): Promise<string>;

@@ -25,7 +25,7 @@ export class PatchBudget {
   #copies = 0;
   #steps = 0;
 
-  /** Throws as soon as the patch has taken more steps than allowed. */
+  /** Counts steps; throws when the patch exceeds its limit. */
   spend(steps: number): void {
     this.#steps += steps;
     if (this.#steps > mostSteps)

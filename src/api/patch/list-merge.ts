@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from './json.ts';
 
 type Items = readonly unknown[];
 
-/** Lists of scalar values are sets without duplicates. */
+/** Merges lists of scalar values, which are sets without duplicates. */
 export function mergeValues(current: Items = [], added: Items = []): Items {
   return [...new Set([...current, ...added])];
 }
@@ -13,7 +13,7 @@ export interface Merging {
   readonly current: Items | undefined;
   readonly changes: Items | undefined;
   readonly key: string;
-  /** The value of `$setElementOrder`. */
+  /** The value of the `$setElementOrder` directive. */
   readonly order: Items | undefined;
   readonly mergeItem: (item: JsonObject, change: JsonObject) => JsonObject;
   readonly budget: PatchBudget;

@@ -14,7 +14,7 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import { inOrder, mergeItems, mergeValues } from './list-merge.ts';
 import type { PatchField, PatchSchema } from './schema.ts';
 
-/** The context of one patch. */
+/** The state needed to apply one patch. */
 export interface Applying {
   readonly schema: PatchSchema;
   readonly budget: PatchBudget;

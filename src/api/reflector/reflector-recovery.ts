@@ -1,7 +1,7 @@
 import { KubelingError } from '../../lib/index.ts';
 import { isApiCode } from '../client/api-error.ts';
 
-/** The operation of a reflector that failed. */
+/** The operation of a reflector that has failed. */
 export type ReflectorPhase =
   /** A watch with `sendInitialEvents`: receives the existing objects and then changes. */
   | 'stream'

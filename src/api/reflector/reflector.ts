@@ -276,7 +276,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
       else limits.expectSomething();
       if (this.#final) return;
     }
-    // A client may end the watch without an error when it is aborted.
+    // A client may end an aborted watch without an error.
     limits.signal.throwIfAborted();
     if (watching.initial !== undefined)
       throw new KubelingError(

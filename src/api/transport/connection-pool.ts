@@ -48,7 +48,10 @@ export interface ConnectionPoolOptions {
  * time prevents requests on a connection that is being closed.
  */
 const idleMs = 60_000;
-/** After this idle time the kernel probes the server every second, ten times. */
+/**
+ * The idle time of a connection after which the kernel sends keepalive probes every second, up to
+ * ten times.
+ */
 const silenceMs = 30_000;
 const maxIdle = 32;
 /** A watch without events for this long may have lost its server. */

@@ -6,7 +6,7 @@ import { RequestRate, RequestSlots, rateLimitOf } from './rate-limit.ts';
 
 const never = new AbortController().signal;
 
-test('admits a burst at once and then requests at the rate, in order', async () => {
+test('admits a burst immediately and then requests at the configured rate, in order', async () => {
   const clock = new VirtualClock();
   const rate = new RequestRate({ kind: 'limited', qps: 10, burst: 3 }, clock);
   const gone: [number, number][] = [];

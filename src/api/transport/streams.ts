@@ -159,8 +159,8 @@ export class SharedStreams {
         link[Symbol.dispose]();
         reject(signal.aborted ? signal.reason : brokenStream(error));
       };
-      // Both listeners stay registered, because the connection may also break during the response;
-      // the reader of the response gets that error too.
+      // Both listeners stay registered, because the connection may also break during the response,
+      // and the reader of the response must get that error too.
       stream.on('error', fail);
       stream.on('close', fail);
       stream.once('response', (headers) => {

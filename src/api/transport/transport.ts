@@ -25,7 +25,7 @@ export class Transport {
     this.reachability = new Reachability(options.clock, options.logger);
   }
 
-  /** Aborted when the transport is closed. */
+  /** The signal that aborts when the transport is closed. */
   get closed(): AbortSignal {
     return this.#closing.signal;
   }

@@ -34,7 +34,7 @@ export interface ClientAccessOptions extends Omit<ApiConnectionOptions, 'kubecon
 
 /** The credentials of this node for the API server. */
 export interface ClientAccess extends Disposable {
-  /** The credentials for new requests. */
+  /** Returns the credentials for new requests. */
   readonly kubeconfig: () => Promise<KubeContext>;
   /**
    * The rotated certificate of the node; undefined if the kubeconfig contains the complete

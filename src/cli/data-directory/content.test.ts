@@ -11,7 +11,7 @@ import {
   openDataDirectory,
 } from './data-directory.ts';
 
-describe('a data directory', () => {
+describe('data directory', () => {
   let outer: string;
   let directory: DataDirectory;
 
@@ -27,7 +27,7 @@ describe('a data directory', () => {
     for (const name of names) await writeFile(join(directory.dataDir, name), name);
   }
 
-  it('is claimed at the first start, also if an earlier release used it', async () => {
+  it('claims the data directory at the first start, also if an earlier release used it', async () => {
     await put('notes');
     assert.equal(await isDataDirectory(directory), false);
     await put('up.json');
@@ -37,7 +37,7 @@ describe('a data directory', () => {
     assert.equal(await isDataDirectory(directory), true);
   });
 
-  it('is removed completely when it was empty before', async () => {
+  it('removes the data directory completely when it was empty before', async () => {
     await put('up.lock', 'up.lock.a.own');
     await claimDataDirectory(directory);
     await put('kubeling.log', 'up.json');
@@ -46,7 +46,7 @@ describe('a data directory', () => {
     assert.deepEqual(await readdir(outer), []);
   });
 
-  it('is removed except for the entries that existed before the first start', async () => {
+  it('removes everything in the data directory except the entries that existed before the first start', async () => {
     await put('notes', 'backup');
     await claimDataDirectory(directory);
     await put('up.json', 'kubeling.log');
@@ -58,7 +58,7 @@ describe('a data directory', () => {
   });
 
   for (const name of ['kubelet/pods', 'containerd/io.containerd.metadata.v1.bolt']) {
-    it(`is rejected when it contains ${name} of another program`, async () => {
+    it(`rejects a data directory that contains ${name} of another program`, async () => {
       await mkdir(join(directory.dataDir, name), { recursive: true });
       await assert.rejects(claimDataDirectory(directory), {
         code: 'HOME_UNUSABLE',
@@ -68,28 +68,28 @@ describe('a data directory', () => {
     });
   }
 
-  it('is accepted when it already contains configuration', async () => {
+  it('accepts a data directory that already contains configuration', async () => {
     await mkdir(join(directory.dataDir, 'containerd', 'certs.d'), { recursive: true });
     await mkdir(directory.rootDir);
     await claimDataDirectory(directory);
     assert.equal(await isDataDirectory(directory), true);
   });
 
-  it('is removed completely if an earlier release, which saved no list of existing entries, used it', async () => {
+  it('removes the data directory completely if an earlier release, which saved no list of existing entries, used it', async () => {
     await put('up.json', 'kubeling.log');
     await claimDataDirectory(directory);
     assert.deepEqual(await removeDataDirectory(directory), { retained: [], problems: [] });
     assert.deepEqual(await readdir(outer), []);
   });
 
-  it('is not removed while the list of its earlier entries cannot be read', async () => {
+  it('does not change the data directory while the list of its earlier entries cannot be read', async () => {
     await put('notes', 'home.json');
     await assert.rejects(removeDataDirectory(directory), { code: 'FILE_CORRUPT' });
     assert.deepEqual((await readdir(directory.dataDir)).sort(), ['home.json', 'notes']);
   });
 });
 
-describe('a data directory that another user can change', () => {
+describe('data directory that another user can change', () => {
   let outer: string;
 
   beforeEach(async () => {
@@ -97,7 +97,7 @@ describe('a data directory that another user can change', () => {
   });
   afterEach(() => rm(outer, { recursive: true, force: true }));
 
-  it('is rejected by openDataDirectory and findDataDirectory', async () => {
+  it('openDataDirectory and findDataDirectory reject a directory that is writable by others', async () => {
     const open = join(outer, 'open');
     await mkdir(open);
     await chmod(open, 0o777);
@@ -108,7 +108,7 @@ describe('a data directory that another user can change', () => {
       });
   });
 
-  it('is rejected when its manifest directory is writable by others', async () => {
+  it('rejects a data directory whose manifest directory is writable by others', async () => {
     const { manifests } = dataDirectoryAt(join(outer, 'data'));
     await mkdir(manifests, { recursive: true });
     await chmod(manifests, 0o777);
@@ -119,7 +119,7 @@ describe('a data directory that another user can change', () => {
   });
 
   const withoutRoot = process.getuid?.() === 0 ? false : 'only root can change owners';
-  it('is rejected when it belongs to another user', { skip: withoutRoot }, async () => {
+  it('rejects a data directory that belongs to another user', { skip: withoutRoot }, async () => {
     const foreign = join(outer, 'foreign');
     await mkdir(foreign);
     await chown(foreign, 12_345, 12_345);

@@ -9,7 +9,7 @@ const patient = { machine: fakeMachine(healthy), dataDirectory: '/data' };
 const fine: Check = { name: 'fine', observe: async () => [ok('well')] };
 const stuck: Check = { name: 'stuck', observe: () => new Promise(() => {}) };
 
-describe('examine', () => {
+describe('examine runs the checks of doctor', () => {
   it('warns about a check that never returns, and keeps the order of the others', async () => {
     const clock = new VirtualClock();
     const pending = examine([stuck, fine], patient, clock, new AbortController().signal);

@@ -82,15 +82,15 @@ export interface Machine {
   readonly kernelRelease: string;
   readonly uid: number;
   now(): Instant;
-  /** The text of a regular file, undefined when it does not exist. */
+  /** Returns the text of a regular file; undefined if it does not exist. */
   readText(path: string): Promise<string | undefined>;
-  /** The names in a directory, undefined when it does not exist. */
+  /** Returns the names in a directory; undefined if it does not exist. */
   list(path: string): Promise<readonly string[] | undefined>;
   kindOf(path: string): Promise<FileKind | undefined>;
-  /** Opens the file for reading and closes it, without waiting for data. */
+  /** Opens a file for reading and closes it, without waiting for data; rejects if that fails. */
   tryOpen(path: string): Promise<void>;
   spaceAt(path: string): Promise<Space>;
-  /** The path of a command, undefined when it is not installed. */
+  /** Returns the path of a command; undefined if it is not installed. */
   findCommand(name: string): Promise<string | undefined>;
   run(file: string, args: readonly string[], signal: AbortSignal): Promise<Ran>;
   queryRuntime(endpoint: string, signal: AbortSignal): Promise<RuntimeResponse>;

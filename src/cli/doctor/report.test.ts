@@ -9,7 +9,7 @@ const findings: readonly Finding[] = [
   { check: 'root', severity: 'fail', finding: 'user 7', consequence: 'nothing works', advice: 'be root' },
 ];
 
-describe('the report of doctor', () => {
+describe('report of doctor', () => {
   it('aligns the columns, wraps long text and ends the report with a summary', () => {
     const lines = formatText(findings).split('\n');
     assert.equal(lines[0], 'ok    node     Node.js 26.10.0');

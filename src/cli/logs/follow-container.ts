@@ -17,7 +17,7 @@ export interface FollowDeps {
   readonly clock: Clock;
   readonly find: FindKubelet;
   readonly output: LogOutput;
-  /** Messages for the user, on standard error. */
+  /** Prints messages for the user on standard error. */
   warn(text: string): void;
 }
 
@@ -29,7 +29,7 @@ const reportAfter = 5;
 const idleReportMs = 60_000;
 /** How long after its restart a kubelet may not know all its pods. */
 const unknownForMs = 10_000;
-/** How long a container status may be stale. */
+/** How long a container status from the kubelet may be stale. */
 const staleForMs = 3_000;
 const newline = Uint8Array.of(0x0a);
 
@@ -47,7 +47,10 @@ export class ContainerFollower {
   readonly #target: LogTarget;
   readonly #request: LogRequest;
   #progress: Progress = { kind: 'begun' };
-  /** Line and time limits apply to the first instance only: later output is new. */
+  /**
+   * Line and time limits apply to the first instance only, because all output of later instances is
+   * new.
+   */
   #isFirst = true;
   #position: LogPosition | undefined;
   #left: number;
@@ -172,7 +175,7 @@ export class ContainerFollower {
     await this.#deps.output.write(piece, signal);
   }
 
-  /** Reads the current pod; undefined when it is deleted. */
+  /** Reads the pod from the kubelet; undefined when it is deleted. */
   async #check(signal: AbortSignal): Promise<Pod | undefined> {
     const { clock, find } = this.#deps;
     const { uid } = this.#target.pod.metadata;
@@ -277,7 +280,7 @@ export type NextInstance =
    * ended.
    */
   | { readonly kind: 'doubt' }
-  /** No further instance will start. */
+  /** No further instance of the container will start. */
   | { readonly kind: 'over' };
 
 /** Decides which instance of a container to read next, so that no existing instance is skipped. */

@@ -9,7 +9,7 @@ test('removes or keeps timestamps and passes the rest of each line on', () => {
   assert.equal(String(new LogLineReader('shown').read(log)), String(log));
 });
 
-test('prints nothing while the position to resume from has not been reached', () => {
+test('prints nothing if the position to resume from is no longer in the log', () => {
   const reader = new LogLineReader('hidden', { stamp: 't0', ordinal: 1, bytes: 3, line: 'ended' });
   assert.deepEqual([String(reader.read(Buffer.from('t1 one\n'))), reader.hasCaughtUp], ['', false]);
 });

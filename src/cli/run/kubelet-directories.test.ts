@@ -80,7 +80,7 @@ describe('kubelet directories that other users can change', () => {
   after(() => rmSync(base, { recursive: true, force: true }));
   const { signal } = new AbortController();
 
-  it('rejects such a directory as the root directory, also through a link', async () => {
+  it('rejects a root directory that other users can change, also through a link', async () => {
     symlinkSync(shared, join(base, 'link'));
     for (const rootDir of [shared, join(shared, 'kubelet'), join(base, 'link', 'kubelet')]) {
       const directories = { rootDir, podLogsDir: join(base, 'logs') };
@@ -91,7 +91,7 @@ describe('kubelet directories that other users can change', () => {
     }
   });
 
-  it('logs a warning if such a directory contains manifests', async () => {
+  it('logs a warning if other users can change a manifest directory that contains manifests', async () => {
     const logs = collectLogs(new VirtualClock());
     for (const path of ['', join(base, 'missing'), base, shared, join(shared, 'manifests')])
       await reportOpenManifests(path, logs.logger);

@@ -33,7 +33,7 @@ import { runAsService, type Service } from '../service/run-as-service.ts';
 import { kubernetesVersion, command as version } from '../version.ts';
 import { prepareDirectories, reportOpenManifests } from './kubelet-directories.ts';
 
-/** A log without a flush for this long counts as blocked. */
+/** The log counts as blocked when it was not flushed for this long. */
 const logBlockedMs = 2 * 60_000;
 
 const usage = `usage: kubeling run [flags]
@@ -314,7 +314,7 @@ async function serveWithoutApi(options: ServeWithoutApiOptions): Promise<Cluster
   });
 }
 
-/** A file that other users must not change, or not even read. */
+/** A file that other users must not change, and in some cases not read. */
 interface ProtectedFile {
   readonly path: string;
   /** The maximum permissions of the file. */

@@ -75,7 +75,7 @@ function withField(before: Plain, other: Plain, [name = '', ...rest]: readonly s
   return { ...before, [name]: withField(inner, value, rest) };
 }
 
-/** The paths of all values that differ, sorted. */
+/** Returns the sorted paths of all values that differ. */
 export function changedFields(before: unknown, after: unknown, path = ''): readonly string[] {
   if (!isPlain(before) || !isPlain(after))
     return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];

@@ -30,7 +30,7 @@ export function outputClosed({ stdout }: Stdio): AbortSignal {
   return closed.signal;
 }
 
-/** Calls back with the size of the terminal now and after each change. */
+/** Calls the listener with the size of the terminal now and after each change. */
 export function watchSize({ stdout }: Stdio, report: (size: string) => void): Disposable {
   const reportSize = () => report(JSON.stringify({ Width: stdout.columns ?? 80, Height: stdout.rows ?? 24 }));
   reportSize();

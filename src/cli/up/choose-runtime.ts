@@ -44,7 +44,7 @@ export interface ChosenRuntime {
 
 export interface RuntimeChoice {
   readonly directory: DataDirectory;
-  /** The value of --runtime-endpoint. */
+  /** The value of the flag --runtime-endpoint. */
   readonly requested: string | undefined;
   /** The state saved by the previous "up" in this data directory; undefined at the first start. */
   readonly last: UpState | undefined;
@@ -235,7 +235,7 @@ async function queryVersion(cri: CriClient, { clock, signal }: CommandContext) {
   return { name: version.runtimeName, version: version.runtimeVersion };
 }
 
-/** Rejects while the runtime or its network is not ready. */
+/** Rejects if the runtime or its network is not ready. */
 async function checkReady(cri: CriClient, { clock }: CommandContext, signal: AbortSignal): Promise<void> {
   const { status } = await withDeadline(
     { clock, ms: runtimeDeadlineMs, what: 'get the status of the container runtime' },

@@ -15,7 +15,7 @@ import { companionKinds, isManifestName, type ManifestFiles, manifestLimit } fro
 export interface ObjectStoreAccess {
   /** Creates or updates the object; throws if it is rejected. */
   apply(object: JsonObject, file: string): void;
-  /** The names of all objects that were applied from manifests. */
+  /** Returns the names of all objects that were applied from manifests. */
   applied(): readonly string[];
   remove(name: string): void;
   /** Resolves when the store accepts more objects. */
@@ -39,7 +39,7 @@ interface WrittenObject {
 
 interface Scan {
   readonly objects: readonly WrittenObject[];
-  /** Whether every file was read; if not, a missing object may still be desired. */
+  /** Whether every manifest file was read; if not, no object may be removed. */
   readonly isComplete: boolean;
 }
 

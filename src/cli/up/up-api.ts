@@ -17,7 +17,7 @@ export interface UpApiOptions {
   readonly metrics: MetricRegistry;
   /** Whether the objects of the previous run are kept or moved aside. */
   readonly before: 'kept' | 'set-aside';
-  /** Roles of service accounts, such as `default/builder=edit`. */
+  /** The roles granted to service accounts, such as `default/builder=edit`. */
   readonly grants: readonly string[];
   /** How long events are stored; one hour by default. */
   readonly eventTtlMs?: number | undefined;
@@ -129,7 +129,7 @@ async function open(
   });
 }
 
-/** Adds advice to the error of a failed start. */
+/** Adds advice for the user to the error of a failed start. */
 function startError(error: unknown, { host, port }: ListenAddress): unknown {
   if (!(error instanceof KubelingError)) return error;
   const advice = adviceFor(error.code, `${host}:${port}`);

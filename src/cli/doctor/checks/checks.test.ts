@@ -18,7 +18,7 @@ function without<T>(record: Readonly<Record<string, T>>, ...keys: readonly strin
   return Object.fromEntries(Object.entries(record).filter(([key]) => !keys.includes(key)));
 }
 
-/** All findings that are not ok, as "severity check". */
+/** Returns all findings that are not ok, as "severity check". */
 function complaints(findings: readonly Finding[]): readonly string[] {
   return findings
     .filter(({ severity }) => severity !== 'ok')
@@ -30,7 +30,7 @@ function only(findings: readonly Finding[], check: string): readonly Finding[] {
 }
 
 describe('doctor on a healthy machine', () => {
-  it('finds no problem', async () => {
+  it('finds no problem on a healthy machine', async () => {
     const findings = await findingsOn({});
     assert.deepEqual(complaints(findings), []);
     assert.equal(new Set(findings.map(({ check }) => check)).size, allChecks.length);
