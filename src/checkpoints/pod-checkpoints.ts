@@ -175,8 +175,8 @@ export class PodCheckpoints {
   }
 
   /**
-   * Records that the pod has finished, so that no later kubelet starts it again while it is
-   * desired.
+   * Records that a static pod has finished, so that no later kubelet starts it again while it is
+   * desired. Of other pods the API server has the status.
    */
   async recordFinished(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;

@@ -128,7 +128,7 @@ export interface KubeletDeps {
 /** The pods of the API that belong to this node. */
 export interface ClusterPods {
   /** Called when a static pod or mirror pod of this name was added, changed or removed. */
-  staticChanged(name: PodFullName): void;
+  staticOrMirrorChanged(name: PodFullName): void;
   /** Resolves when the API server has the current statuses of these pods. */
   statusesWritten(uids: readonly PodUid[], signal: AbortSignal): Promise<void>;
   readonly loops: BackgroundLoops;

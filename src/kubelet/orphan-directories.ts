@@ -16,7 +16,7 @@ export interface OrphanDirectoryDeps {
   readonly logger: Logger;
   readonly node: NodeJournal;
   readonly directories: Pick<PodDirectories, 'of' | 'remove'>;
-  /** Whether a source has added the pod again since the removal was requested. */
+  /** Whether the pod has a worker or a source again: then its directory is not removed. */
   readonly isDesired: (uid: PodUid) => boolean;
 }
 

@@ -82,7 +82,7 @@ export interface HandlerDeps {
   readonly deleteSurplus: (uid: PodUid, containerId: string) => void;
   readonly cleanUp: (found: CleanupSnapshot, signal: AbortSignal) => void;
   /** Called when a static pod or mirror pod of this name was added, changed or removed. */
-  readonly staticChanged: (name: PodFullName) => void;
+  readonly staticOrMirrorChanged: (name: PodFullName) => void;
   /** Called for every change that may require housekeeping. */
   readonly changed: () => void;
   /** Whether the pod has exceeded its activeDeadlineSeconds. */
@@ -109,7 +109,7 @@ export class PodHandlers implements SyncHandler {
     this.#deps.sources.markHandled(source);
     if (op !== 'RECONCILE') this.#deps.allocation.podsAdded();
     for (const pod of pods)
-      if (isStaticPod(pod) || isMirrorPod(pod)) this.#deps.staticChanged(fullNameOf(pod));
+      if (isStaticPod(pod) || isMirrorPod(pod)) this.#deps.staticOrMirrorChanged(fullNameOf(pod));
   }
 
   async handleLifecycle({ type, uid, containerId, sync }: LifecycleHint): Promise<void> {

@@ -236,8 +236,8 @@ export {
   type RuntimeClasses,
   runtimeHandlerOf,
 } from './sandbox/runtime-classes.ts';
-export { decideSandbox, type SandboxDecision } from './sandbox/sandbox-changed.ts';
 export { type PlannedSandboxConfig, type SandboxInputs, sandboxConfig } from './sandbox/sandbox-config.ts';
+export { decideSandbox, type SandboxDecision } from './sandbox/sandbox-decision.ts';
 export { parseCpuTimes, SandboxLimiter } from './sandbox/sandbox-limiter.ts';
 export { type SysctlRules, sysctlProblem } from './sandbox/sysctls.ts';
 export {

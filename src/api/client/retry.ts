@@ -9,8 +9,8 @@ export type Repetition =
   /** Nothing: the request only reads. */
   | 'harmless'
   /**
-   * The state is the same as after one request, though the response may differ: a conflict, or
-   * already deleted.
+   * The state is the same as after one request, though the response may differ: 409 or 404
+   * instead of success. Callers handle a 409; it is not retried here.
    */
   | 'same-effect'
   /** The state may differ, for example a second object exists. */

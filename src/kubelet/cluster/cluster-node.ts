@@ -247,7 +247,7 @@ export class ClusterNode {
     this.#pods = pods;
     this.#tokens.events.on('renew-pod', ({ uid }) => state.requestSync(uid));
     return {
-      staticChanged: (name) => pods.staticChanged(name),
+      staticOrMirrorChanged: (name) => pods.staticOrMirrorChanged(name),
       statusesWritten: (uids, signal) => pods.statusesWritten(uids, signal),
       loops: {
         restartable: {

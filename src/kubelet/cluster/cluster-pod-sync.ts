@@ -93,7 +93,7 @@ export class ClusterPodSync implements Disposable {
    * Until all manifests are read, a mirror pod whose static pod is missing must not be deleted: the
    * manifest may follow.
    */
-  staticChanged(name: PodFullName): void {
+  staticOrMirrorChanged(name: PodFullName): void {
     if (this.#state.config.allReady()) this.mirrors.reconcile(name);
     this.#writeMirrorStatus(name);
   }

@@ -357,7 +357,7 @@ function createSyncLoop(
     sources: config,
     statuses,
     nodeIps: state.nodeIps,
-    staticChanged: (name) => clusterPods?.staticChanged(name),
+    staticOrMirrorChanged: (name) => clusterPods?.staticOrMirrorChanged(name),
     queue: state.queue,
     rejected: (reason) => observer.rejected(reason),
     restored: state.restored,

@@ -46,8 +46,8 @@ export function predicateFailures(
 }
 
 /**
- * The node affinity of pods that were admitted before is not checked: the node labels may have
- * changed since.
+ * Predicates that are checked only for new pods. A restored pod is also not rejected for a shortage:
+ * labels, taints and allocatable resources of the node may have changed since its admission.
  */
 const newPodsOnly: ReadonlySet<string> = new Set<Mismatch['predicate']>(['NodeAffinity', 'TaintToleration']);
 

@@ -13,12 +13,12 @@ import {
   type PodJournal,
 } from '../../pods/index.ts';
 import type { ImageFacts, ImageManager, ImageRequest } from '../images/image-manager.ts';
-import { isNameReserved, mayHaveTakenEffect, pollForResult } from '../kill/unknown-outcome.ts';
 import { restartCountFromLogs } from '../logs/log-paths.ts';
 import type { ContainerPlan, PodPlanner } from '../plan/pod-planner.ts';
 import type { CreatedContainer } from '../plan/restart-preparation.ts';
 import type { ReadySandbox } from '../sandbox/sandbox-starter.ts';
 import type { ActionFailure } from '../sync/sync-result.ts';
+import { isNameReserved, mayHaveTakenEffect, pollForResult } from '../sync/unknown-outcome.ts';
 import type { ContainerRemover } from './container-deletor.ts';
 import { labels, readContainerAnnotations } from './labels.ts';
 import type { MountableImage } from './mounts.ts';

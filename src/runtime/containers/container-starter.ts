@@ -8,7 +8,6 @@ import {
   sameResources,
 } from '../../pods/index.ts';
 import type { PostStartHooks } from '../hooks/post-start.ts';
-import { mayHaveTakenEffect } from '../kill/unknown-outcome.ts';
 import { containerLogLink } from '../logs/log-paths.ts';
 import type { CrashBackoff, RestartDelay } from '../plan/crash-backoff.ts';
 import { type CreatedContainer, type Prepared, RestartPreparations } from '../plan/restart-preparation.ts';
@@ -18,6 +17,7 @@ import {
   reportedResources,
 } from '../resize/actuated-resources.ts';
 import type { ActionFailure } from '../sync/sync-result.ts';
+import { mayHaveTakenEffect } from '../sync/unknown-outcome.ts';
 import {
   ContainerCreator,
   type ContainerCreatorDeps,

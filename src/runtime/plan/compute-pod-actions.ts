@@ -14,7 +14,7 @@ import {
 } from '../../pods/index.ts';
 import { restoreContainer } from '../containers/labels.ts';
 import { planResize, type ResizePlan } from '../resize/resize-plan.ts';
-import { decideSandbox, type SandboxDecision } from '../sandbox/sandbox-changed.ts';
+import { decideSandbox, type SandboxDecision } from '../sandbox/sandbox-decision.ts';
 import { initContainerActions, passedInitialization } from './init-container-actions.ts';
 import type { ContainerToKill, ContainerToReset, PlanContext, PodActions } from './pod-actions.ts';
 import { regularContainerActions } from './regular-container-actions.ts';
@@ -79,16 +79,17 @@ function idle(sandbox: SandboxDecision): PodActions {
 function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxDecision): PodActions {
   const plan = idle(sandbox);
   const ran = observed.containers.length > 0;
-  // If the pod has no container yet, no container would run twice, so a new sandbox is created.
+  // A pod with restartPolicy Never whose containers have run gets no second sandbox.
   if (pod.spec.restartPolicy === 'Never' && sandbox.attempt !== 0 && ran) {
     return { ...plan, createSandbox: false };
   }
   const containersToStart = pod.spec.containers.flatMap((container, index) =>
-    comesBack(pod, observed, container) ? [index] : [],
+    restartsInNewSandbox(pod, observed, container) ? [index] : [],
   );
   if (containersToStart.length === 0 && hasRegularContainer(pod, observed)) {
     return { ...plan, createSandbox: false };
   }
+  // With init containers, a later sync decides about the regular ones.
   return initContainersOf(pod).length > 0
     ? { ...plan, initContainersToStart: [0] }
     : { ...plan, containersToStart };
@@ -98,7 +99,7 @@ function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxD
  * Whether a container runs in a new sandbox. If the container has a restart policy, that policy
  * decides. A container that still runs is decided after its exit, unless it restarts in any case.
  */
-function comesBack(pod: Pod, observed: ObservedPod, container: Container): boolean {
+function restartsInNewSandbox(pod: Pod, observed: ObservedPod, container: Container): boolean {
   const newest = newestInstance(observed, container.name);
   const policy = effectiveRestartPolicy(pod, container);
   const isOwn = container.restartPolicy !== undefined;

@@ -18,7 +18,8 @@ export interface CrashBackoffOptions {
   readonly maxMs?: number;
   /** Delay of the first delayed restart; default 10 s. */
   readonly baseMs?: number;
-  /** A container that ran longer than this restarts with the first delay; default ten minutes. */
+  /** A container that ran longer than this restarts without delay, and its next crash has the first delay;
+   * default ten minutes. */
   readonly resetAfterMs?: number;
   /** Whether a container that exited with code 0 is delayed like a failed one; default `wait`. */
   readonly cleanExits?: 'wait' | 'restart-at-once';

@@ -12,7 +12,7 @@ import {
 } from '../../pods/index.ts';
 import { specHash } from '../containers/spec-hash.ts';
 import { restartsForResize } from '../resize/resize-plan.ts';
-import { decideSandbox } from '../sandbox/sandbox-changed.ts';
+import { decideSandbox } from '../sandbox/sandbox-decision.ts';
 import type { ContainerToKill, PlanContext } from './pod-actions.ts';
 import { resizeKill } from './regular-container-actions.ts';
 

@@ -8,9 +8,9 @@ import {
   type PodAllocation,
   sameResources,
 } from '../../pods/index.ts';
-import { mayHaveTakenEffect } from '../kill/unknown-outcome.ts';
 import type { PodPlanner } from '../plan/pod-planner.ts';
 import type { SyncAction } from '../sync/sync-result.ts';
+import { mayHaveTakenEffect } from '../sync/unknown-outcome.ts';
 import type { ActuatedResources } from './actuated-resources.ts';
 import { isMore, type PodLimits, type PodLimitsAccess, sandboxLimits } from './pod-limits.ts';
 import { amountOf, type ContainerUpdate, type ResizedResource, type ResizePlan } from './resize-plan.ts';

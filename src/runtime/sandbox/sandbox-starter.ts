@@ -5,16 +5,16 @@ import { describePod, type ObservedSandbox, type Pod, type PodJournal } from '..
 import type { MessageInit } from '../../protocols/protobuf/index.ts';
 import { labels } from '../containers/labels.ts';
 import type { RuntimeFiles } from '../containers/runtime-files.ts';
+import type { StartObserver } from '../metrics.ts';
+import type { PodPlanner, SandboxPlan } from '../plan/pod-planner.ts';
+import type { RuntimeObserver } from '../sync/runtime-observer.ts';
+import type { ActionFailure } from '../sync/sync-result.ts';
 import {
   isNameReserved,
   mayHaveTakenEffect,
   pollForResult,
   withFinishGrace,
-} from '../kill/unknown-outcome.ts';
-import type { StartObserver } from '../metrics.ts';
-import type { PodPlanner, SandboxPlan } from '../plan/pod-planner.ts';
-import type { RuntimeObserver } from '../sync/runtime-observer.ts';
-import type { ActionFailure } from '../sync/sync-result.ts';
+} from '../sync/unknown-outcome.ts';
 import type { SandboxLimit } from './sandbox-limiter.ts';
 
 export interface SandboxStarterDeps {

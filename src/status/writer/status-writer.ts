@@ -189,7 +189,7 @@ export class StatusWriter {
     const written = this.#written.get(uid);
     const { response } = written ?? {};
     if (written === undefined || response === undefined || !isSameCopy(response, pod)) return written;
-    const caughtUp = { ...written, watched: pod, answered: undefined };
+    const caughtUp = { ...written, watched: pod, response: undefined };
     this.#written.set(uid, caughtUp);
     return caughtUp;
   }

@@ -58,7 +58,12 @@ const wrong: readonly (readonly [string, (stream: ServerHttp2Stream) => void, Gr
     'INTERNAL',
     /returned 0 responses/,
   ],
-  ['two answers', (stream) => answer(stream, Buffer.concat([good, good]), ok), 'INTERNAL', /returned 2 responses/],
+  [
+    'two answers',
+    (stream) => answer(stream, Buffer.concat([good, good]), ok),
+    'INTERNAL',
+    /returned 2 responses/,
+  ],
   [
     'half a response',
     (stream) => answer(stream, good.subarray(0, -1), ok),
