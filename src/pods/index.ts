@@ -82,6 +82,7 @@ export {
 export {
   effectiveRestartPolicy,
   exitRestartsAllContainers,
+  lostExitCode,
   type RestartPolicy,
   restartsAfterExit,
   shouldContainerStart,

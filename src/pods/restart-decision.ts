@@ -3,6 +3,9 @@ import type { ObservedContainer, ObservedPod } from './observed.ts';
 import type { Pod } from './pod.ts';
 import { initContainersOf, newestInstance } from './pod.ts';
 
+/** Reported exit code of a container whose exit was not observed, as in the Go kubelet. */
+export const lostExitCode = 137;
+
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
 
 /**

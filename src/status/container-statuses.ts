@@ -6,6 +6,7 @@ import {
   initContainersOf,
   isSidecar,
   isTerminalPhase,
+  lostExitCode,
   newestInstance,
   type ObservedContainer,
   type ObservedPod,
@@ -36,8 +37,6 @@ interface Subject {
   readonly old: ContainerStatus | undefined;
 }
 
-/** Exit code of a container whose exit was not observed, as in the Go kubelet. */
-const lostExitCode = 137;
 export const statusUnknown = 'ContainerStatusUnknown';
 export const lostAtTermination = {
   reason: statusUnknown,

@@ -111,6 +111,21 @@ check('sandbox', [
     expected: { ...create, start: [0, 1] },
   },
   {
+    what: 'such a container in an unknown state counts as exited with code 137',
+    spec: { containers: [once, a] },
+    seen: {
+      sandboxes: [notReady],
+      containers: [anInstance(once, { state: 'unknown' }), anInstance(a, { state: 'unknown' })],
+    },
+    expected: { ...create, start: [1] },
+  },
+  {
+    what: 'no new sandbox for such containers in an unknown state alone',
+    spec: { containers: [once] },
+    seen: { sandboxes: [notReady], containers: [anInstance(once, { state: 'unknown' })] },
+    expected: { killPod: true },
+  },
+  {
     what: 'no new sandbox when all containers have run once',
     spec: { containers: [once, ruled] },
     seen: { sandboxes: [notReady], containers: [exited(once), exited(ruled, 1)] },

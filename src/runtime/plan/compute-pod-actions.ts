@@ -5,6 +5,7 @@ import {
   ephemeralContainersOf,
   exitRestartsAllContainers,
   initContainersOf,
+  lostExitCode,
   mayRun,
   newestInstance,
   type ObservedContainer,
@@ -104,6 +105,8 @@ function restartsInNewSandbox(pod: Pod, observed: ObservedPod, container: Contai
   const policy = effectiveRestartPolicy(pod, container);
   const isOwn = container.restartPolicy !== undefined;
   if (newest?.state === 'running') return !isOwn || policy !== 'Never';
+  // Its status is reported as terminated with this exit code, and the API server accepts no restart.
+  if (newest?.state === 'unknown' && isOwn) return restartsAfterExit(pod, container, lostExitCode);
   if (newest?.state !== 'exited') return true;
   return isOwn
     ? restartsAfterExit(pod, container, newest.exitCode)
@@ -111,10 +114,7 @@ function restartsInNewSandbox(pod: Pod, observed: ObservedPod, container: Contai
 }
 
 function hasRegularContainer(pod: Pod, observed: ObservedPod): boolean {
-  return pod.spec.containers.some(({ name }) => {
-    const newest = newestInstance(observed, name);
-    return newest !== undefined && newest.state !== 'unknown';
-  });
+  return pod.spec.containers.some(({ name }) => newestInstance(observed, name) !== undefined);
 }
 
 function actionsInSandbox(
