@@ -14,8 +14,8 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
    */
   const output = new Map<string, Map<string, number[]>>();
   const written = new Map<string, number>();
-  /** When a status of each pod was last written to the API. */
-  const writtenMs = new Map<string, number>();
+  /** When the first status of the current instance of each static pod was written to the API. */
+  const instanceMs = new Map<string, number>();
   let turn = 0;
   return {
     kubeletStarted({ kubelet }) {
@@ -32,15 +32,15 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
       const { uid, name } = object.metadata;
       const own = ownUidOf(object);
       const [was, is] = [statusOf(before), statusOf(object)];
-      // A static pod whose manifest was removed and added again starts as a new pod with the same
-      // UID.
-      const isNewLife = own !== uid && !desk.wantedSince(own, writtenMs.get(uid) ?? 0);
-      writtenMs.set(uid, nowMs());
       if (isTerminalPhase(was.phase) && is.phase !== was.phase)
         report(rule, `${name} (${own}) was ${was.phase} and is ${is.phase}`);
       const rest = isDamaged(own) ? 'ignored' : 'counted';
-      for (const what of isNewLife ? [] : regressions(was, is, rest))
-        report(rule, `${name} (${own}): ${what}`);
+      const found = regressions(was, is, rest);
+      // A static pod whose manifest was removed and added again starts as a new pod with the same
+      // UID, once its previous instance has terminated.
+      const isNewInstance = own !== uid && !desk.wantedSince(own, instanceMs.get(uid) ?? 0);
+      if (found.length > 0 && isNewInstance) instanceMs.set(uid, nowMs());
+      else for (const what of found) report(rule, `${name} (${own}): ${what}`);
       const turns = output.get(own)?.get(containersText(is));
       if (turns === undefined) return;
       const last = written.get(uid) ?? 0;
