@@ -12,8 +12,8 @@ interface Order {
 const enoughBytes = 4_096;
 const { target, text, uid, waitMs } = JSON.parse(process.argv[2] ?? '') as Order;
 
-// Changes the user only now, because that user need not be able to read Node.js and this file. Its
-// capabilities are dropped as well.
+// Switches to the requested user only after Node.js has loaded this file, which that user may not
+// be able to read. The capabilities are dropped as well.
 if (uid !== undefined) {
   process.setgroups?.([]);
   process.setgid?.(uid);

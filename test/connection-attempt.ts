@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** The result of a connection: the beginning of the response, or the error code. */
+/** The result of a connection attempt: the beginning of the response, or the error code. */
 export type Attempt = { readonly answer: string } | { readonly error: string };
 
 export interface AttemptPlace {

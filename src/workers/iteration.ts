@@ -11,7 +11,7 @@ export interface IterationDeps {
   readonly journal: PodJournal;
   readonly syncer: PodSyncer;
   readonly observed: ObservedPods;
-  /** Requests an observation of the pod, which is then available from `observed`. */
+  /** Requests a relist of the pod, whose result is then available from `observed`. */
   readonly requestRelist: (uid: PodUid) => void;
 }
 

@@ -643,7 +643,7 @@ test('stops a static pod that waits for its full name if the runtime has contain
   await node.next('terminating', 'new');
 });
 
-test('delays and repeats no sync when the wall clock jumps by an hour', async () => {
+test('neither delays nor repeats a sync when the wall clock jumps by an hour', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   for (const jump of [3_600_000, -7_200_000]) {
@@ -733,7 +733,7 @@ test('cancels all syncs when the workers are stopped, and starts no more', async
   assert.equal(node.workers.sizes.loops, 0);
 });
 
-test('answers the queries of other packages for each state of a pod with a worker, and for a pod without one before and after all sources are ready', async () => {
+test('returns to other packages the state of a pod in each state of its worker, and of a pod without a worker before and after all sources are ready', async () => {
   const node = new WorkerFixture();
   const { queries } = node.workers;
   const answers = (id: string) =>

@@ -36,9 +36,9 @@ test('reports a busy pod worker once, and its recovery', () => {
   dog.check();
   assert.deepEqual(
     steps.map(({ stage, outcome, message }) => `${stage} ${outcome}: ${message}`),
-    ['worker failed: its sync (syncing) has taken 5m1.5s so far', 'worker done: its sync continues'],
+    ['worker failed: its sync (syncing) has taken 5m1.5s so far', 'worker done: its sync is no longer stuck'],
   );
-  assert.deepEqual(messages(), ['Pod sync is stuck', 'Pod sync continues']);
+  assert.deepEqual(messages(), ['Pod sync is stuck', 'Pod sync is no longer stuck']);
   assert.deepEqual(counts, ['1 0', '1 0', '0 0', '0 0']);
 });
 

@@ -78,8 +78,12 @@ export class Watchdog {
   #reportRecovered(stuck: ReadonlySet<PodUid>): void {
     for (const uid of this.#reported) {
       if (stuck.has(uid)) continue;
-      this.#deps.logger.info('Pod sync continues', { podUid: uid });
-      this.#deps.journal.step(uid, { stage: 'worker', outcome: 'done', message: 'its sync continues' });
+      this.#deps.logger.info('Pod sync is no longer stuck', { podUid: uid });
+      this.#deps.journal.step(uid, {
+        stage: 'worker',
+        outcome: 'done',
+        message: 'its sync is no longer stuck',
+      });
     }
     this.#reported = stuck;
   }

@@ -2,8 +2,9 @@ import { posix } from 'node:path';
 import { codeOnly, type Import, importsOf } from './source-text.ts';
 
 /**
- * The allowed directions of imports, checked on a map from path to source, so that each rule can be
- * shown to fail on a small example. Paths are relative to the root of the repository.
+ * The source files to which the import rules are applied, by path relative to the root of the
+ * repository. The rules use this map instead of the disk, so that each can be shown to fail on a
+ * small example.
  */
 export type Sources = ReadonlyMap<string, string>;
 

@@ -15,14 +15,15 @@ export const knowledge: Knowledge = {
       starts: ['apt-cache', 'busybox', 'kubectl', 'npm', 'tar'],
     },
     'scripts/setup/lock.mjs': { places: ["'flock'"], starts: ['cat', 'sh'] },
-    // Runs npm with the pinned Node.js.
+    // npm-packages.mjs runs npm with the pinned Node.js.
     'scripts/setup/npm-packages.mjs': { places: ["join(pinned, 'bin/node')"], starts: ['npm'] },
-    // Runs the commands of the other set-up scripts.
+    // task.mjs runs the commands of the other set-up scripts.
     'scripts/setup/task.mjs': { places: ['command'], starts: [] },
     'scripts/setup/units.mjs': { starts: ['update-rc.d'] },
-    // Runs the credential plugin that a kubeconfig names.
+    // wire-client-set.ts runs the credential plugin that a kubeconfig names.
     'src/api/client/wire-client-set.ts': { places: ['runChecked'], starts: [] },
-    // Runs the programs whose versions the doctor checks report: containerd, runc, iptables.
+    // real-machine.ts runs the programs whose versions the doctor checks report: containerd, runc,
+    // iptables.
     'src/cli/doctor/real-machine.ts': { places: ['file'], starts: [] },
     'src/cli/doctor/checks/network.ts': {
       wrappers: ['machine.run'],
@@ -32,7 +33,8 @@ export const knowledge: Knowledge = {
     'src/cli/doctor/checks/runtime.ts': { wrappers: ['machine.run'], places: ['path'], starts: ['runc'] },
     'src/cli/down.test.ts': { places: ["'/bin/sh'"], starts: ['sh'] },
     'src/cli/inherited-descriptors.test.ts': { places: ["'bash'"], starts: ['ls'] },
-    // Runs the programs of src/runtime/containers/subpaths.ts and src/containerd/mounts.ts.
+    // down.ts runs the programs that src/runtime/containers/subpaths.ts and
+    // src/containerd/mounts.ts pass to it.
     'src/cli/down.ts': { places: ['file'], starts: [] },
     'src/cli/data-directory/firewall.ts': { places: ['file'], starts: [] },
     'src/node/host-firewall.ts': { starts: ['iptables', 'ip6tables'] },
@@ -45,14 +47,14 @@ export const knowledge: Knowledge = {
     'src/cli/kubelet/volume-support.ts': { places: ["'unshare'"], starts: [] },
     'src/cli/kubelet/user-ids.ts': { places: ['command'], starts: ['getsubids'] },
     'src/containerd/launch.ts': { places: ['file'], starts: ['containerd'] },
-    // Runs the programs of the other files of the directory, found on the PATH and beside
-    // containerd.
+    // machine.ts runs the programs of the other files in src/containerd, found on the PATH and
+    // beside containerd.
     'src/containerd/machine.ts': {
       places: ['file'],
       starts: ['containerd', 'ctr', 'ip', 'iptables', 'runc'],
     },
     'src/containerd/mounts.ts': { starts: [], wrappers: ['run'] },
-    // Contains a file that begins like a script and is never run.
+    // oci-image.test.ts contains a text that begins like a script and is never run.
     'src/containerd/oci-image.test.ts': { places: ['a script'], starts: [] },
     'src/lib/run-command.test.ts': {
       places: [
@@ -75,14 +77,14 @@ export const knowledge: Knowledge = {
       starts: ['sleep'],
     },
     'src/lib/run-command.ts': { places: ['command', 'command.file'], starts: [] },
-    // Runs the credential plugins that the configuration names.
+    // exec-plugin.ts runs the credential plugins that the configuration names.
     'src/runtime/images/credentials/exec-plugin.ts': { places: ['command'], starts: [] },
     'src/runtime/containers/subpaths.ts': { places: ['file'], starts: [], wrappers: ['run'] },
     'src/server/system-logs/journal.ts': {
       places: ['program', '{ ...command, ...limits }'],
       starts: ['journalctl'],
     },
-    // Runs Node.js itself.
+    // run-group-walk.ts runs a script with the running Node.js, so it starts no other program.
     'src/volumes/ownership/run-group-walk.ts': { places: ['command'], starts: [] },
     'src/node/shutdown/logind.ts': { starts: ['cat', 'sh'] },
     'src/volumes/block/host-block-devices.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
@@ -98,7 +100,7 @@ export const knowledge: Knowledge = {
     },
     'src/volumes/nfs/host-network-mounts.ts': { places: ['command'], starts: [], wrappers: ['.#run'] },
     'src/volumes/files/host-volume-files.ts': { places: ['file'], starts: [], wrappers: ['.#run'] },
-    // Contains a sample script.
+    // programs.test.ts contains a sample script.
     'test/architecture/programs.test.ts': { places: ['a script'], starts: [] },
     'test/booted-machine.ts': {
       places: ["'nsenter'", "'nsenter'", "'unshare'"],
@@ -106,13 +108,14 @@ export const knowledge: Knowledge = {
     },
     'test/chaos/fragile-containerd.ts': { places: ['a script'], starts: ['containerd', 'sed', 'sh'] },
     'test/cluster/cluster-node.ts': { places: ["'setpriv'", 'file'], starts: [] },
-    // Runs kubectl, directly or in a terminal.
+    // control-plane.ts runs kubectl, directly or in a terminal.
     'test/cluster/control-plane.ts': { places: ["'setpriv'"], starts: ['kubectl'] },
-    // Runs control plane components that are built from source where the cluster tests run.
+    // part.ts runs control plane components, which are built from source where the cluster tests
+    // run.
     'test/cluster/part.ts': { places: ["'setpriv'"], starts: [] },
     'test/cluster/programs.ts': { places: ['etcd'], starts: [] },
     'test/cluster/terminal.ts': { places: ['command'], starts: ['script', 'stty'] },
-    // Runs Node.js itself in a network namespace.
+    // connection-attempt.ts runs a script with the running Node.js in a network namespace.
     'test/connection-attempt.ts': { places: ['file'], starts: [] },
     'test/isolated-network.ts': { places: ['file'], starts: ['ip', 'sh'] },
     'test/disks/loop-disk.ts': {
@@ -120,9 +123,9 @@ export const knowledge: Knowledge = {
       starts: ['mkfs.ext4', 'mkfs.xfs'],
       wrappers: ['run'],
     },
-    // Contains fake quota programs.
+    // quota-tools.ts contains the scripts of fake quota programs.
     'test/disks/quota-tools.ts': { places: ['a script'], starts: ['cat', 'ls', 'rm', 'sh', 'tr'] },
-    // Contains fakes of any program.
+    // argument-recorder.ts contains a script that stands for any program.
     'test/fakes/argument-recorder.ts': { places: ['a script'], starts: ['sh'] },
     'test/fresh/enter.sh': {
       places: ['a script'],
@@ -132,12 +135,12 @@ export const knowledge: Knowledge = {
     'test/fresh/inside.mjs': { places: ['file', 'file'], starts: ['dpkg-query', 'git', 'npm'] },
     'test/integration/containerd-access.test.ts': { places: ["'setpriv'"], starts: ['test'] },
     'test/integration/containerd-fixture.ts': { places: ['beside'], starts: ['ctr'] },
-    // Runs the programs that the file lists with their arguments.
+    // hostile-volumes.test.ts runs the programs that it lists with their arguments.
     'test/integration/hostile-volumes.test.ts': {
       places: ['program'],
       starts: ['blkid', 'lsattr', 'mkfs.ext4', 'resize2fs', 'stat'],
     },
-    // Contains fakes of containerd.
+    // containerd.test.ts contains the scripts of fake containerds.
     'test/integration/containerd.test.ts': {
       places: ["'/bin/sh'", 'a script', 'program'],
       starts: ['sh', 'sleep'],
@@ -149,20 +152,21 @@ export const knowledge: Knowledge = {
       starts: ['ip', 'iptables'],
       wrappers: ['said'],
     },
-    // Runs kubeling and ip in a network namespace.
+    // listeners.test.ts runs kubeling and ip in a network namespace.
     'test/integration/listeners.test.ts': { places: ['file', 'file'], starts: ['ip', 'setpriv'] },
     'test/listeners/find-listeners.ts': { places: ['file'], starts: ['ss'] },
-    // Runs Node.js itself in a network namespace, and an iptables wrapper that records its calls.
+    // loopback-services.test.ts runs a script with the running Node.js in a network namespace, and
+    // an iptables wrapper that records its calls.
     'test/integration/loopback-services.test.ts': {
       places: ['a script', 'file', 'file'],
       starts: ['ip', 'iptables', 'sh'],
     },
-    // Contains a fake credential plugin.
+    // images.test.ts contains the script of a fake credential plugin.
     'test/integration/images.test.ts': { places: ['a script'], starts: ['cat', 'sh'] },
     'test/integration/launcher.test.ts': { places: ["'/bin/sh'", 'a script'], starts: ['readlink'] },
     'test/integration/logs.test.ts': { places: ["'bash'", 'kubeling'], starts: ['head'] },
     'test/integration/pause-program.test.ts': { places: ["'nsenter'", "'unshare'"], starts: ['sh', 'sleep'] },
-    // Contains a fake crun.
+    // pod-config.test.ts contains the script of a fake crun.
     'test/integration/pod-config.test.ts': { places: ['a script'], starts: ['runc', 'sh'] },
     'test/integration/process.test.ts': { places: ['launcher', 'launcher', 'launcher'], starts: [] },
     'test/integration/remove-tree.test.ts': { places: ["'sh'", "'sh'"], starts: ['mkdir', 'touch'] },
@@ -180,12 +184,13 @@ export const knowledge: Knowledge = {
       starts: ['cat', 'chmod', 'cp', 'gzip', 'ln', 'mkdir', 'rm', 'seq', 'sh', 'sleep', 'tar'],
     },
     'test/integration/shared-root.test.ts': { places: ["'unshare'", 'file'], starts: ['nsenter', 'sleep'] },
-    // The script runs in a container; `starts` lists the programs started outside of it.
+    // The script in streaming.test.ts runs in a container; `starts` lists the programs that the
+    // test starts outside of it.
     'test/integration/streaming.test.ts': {
       places: ['a script', 'program'],
       starts: ['bash', 'head', 'kubectl', 'script', 'sh', 'yes'],
     },
-    // Contains fakes of journalctl.
+    // system-logs.test.ts contains the scripts of fake journalctls.
     'test/integration/system-logs.test.ts': { places: ['a script'], starts: ['sh'] },
     'test/integration/up-down.test.ts': { places: ['kubeling', 'kubeling'], starts: [] },
     'test/kubeling-node.ts': { places: ['file', 'file', 'file'], starts: [] },

@@ -156,7 +156,7 @@ describe('the search for places that start a program', () => {
     ['types', `import type { ChildProcess } from 'node:child_process';`, []],
   ];
   for (const [name, source, expected] of cases)
-    it(`finds or ignores ${name}`, () => {
+    it(`the search for started programs handles ${name}`, () => {
       const programs = programStarts(source).map(({ program }) => program);
       assert.deepEqual(programs, expected);
     });

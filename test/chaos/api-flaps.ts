@@ -140,8 +140,8 @@ export class ApiFlaps {
   }
 
   /**
-   * The same objects as before must each be watched by one watch, started once since the server
-   * stays up.
+   * Each object that was watched before the outages must be watched by exactly one watch again,
+   * started once since the API server stays up.
    */
   async #watchedOnce(
     before: readonly string[],

@@ -30,7 +30,7 @@ export interface ApiRoundsOptions {
   readonly plan: ApiRoundsPlan;
   readonly rounds: readonly ApiRound[];
   readonly tell: (text: string) => void;
-  /** Rejects to stop the remaining rounds; the cluster is then removed. */
+  /** A promise whose rejection stops the remaining rounds; the cluster is then removed. */
   readonly interrupted: Promise<never>;
 }
 

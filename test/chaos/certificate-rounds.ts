@@ -17,7 +17,7 @@ export interface CertificatePlan {
   /** The validity of certificates from the cluster's signer, as a Go duration. */
   readonly signedFor: string;
   readonly tell: (text: string) => void;
-  /** Rejects to stop the test; the cluster is then removed. */
+  /** A promise whose rejection stops the test; the cluster is then removed. */
   readonly interrupted?: Promise<never>;
 }
 

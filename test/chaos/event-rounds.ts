@@ -16,7 +16,7 @@ export interface EventPlan {
    */
   readonly until: 'cut' | 'restored';
   readonly tell: (text: string) => void;
-  /** Rejects to stop the test; the node is then removed. */
+  /** A promise whose rejection stops the test; the node is then removed. */
   readonly interrupted?: Promise<never>;
 }
 

@@ -13,7 +13,7 @@ export interface KillPlan {
   readonly kills: number;
   readonly seed: number;
   readonly tell: (text: string) => void;
-  /** Rejects to stop the test; the node is then removed. */
+  /** A promise whose rejection stops the test; the node is then removed. */
   readonly interrupted?: Promise<never>;
 }
 

@@ -14,7 +14,7 @@ export interface RuntimePlan {
   /** The duration of its downtime afterwards. */
   readonly absenceMs: number;
   readonly tell: (text: string) => void;
-  /** Rejects to stop the test; the node is then removed. */
+  /** A promise whose rejection stops the test; the node is then removed. */
   readonly interrupted?: Promise<never>;
 }
 

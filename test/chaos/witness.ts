@@ -76,7 +76,7 @@ export class Witness implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#controller.abort(new Error('the witness stops'));
+    this.#controller.abort(new Error('the witness was stopped'));
     await this.#reading;
     await this.idle();
   }
@@ -128,8 +128,8 @@ export class Witness implements AsyncDisposable {
   }
 
   /**
-   * Of two pods with one name, the earlier must have terminated when the later started, also after
-   * an edit of the manifest.
+   * Checks that of two pods with one name the earlier had terminated when the later started, also
+   * after an edit of the manifest.
    */
   async #compare(earlier: Started, later: Started, status: ContainerStatus): Promise<void> {
     const { uid, podName, container } = nameOf(status);

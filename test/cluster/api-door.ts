@@ -115,7 +115,8 @@ export class ApiDoor implements AsyncDisposable {
     await patiently('the door to open', async () => {
       const server = createServer({ allowHalfOpen: true }, (near) => this.#accept(near));
       server.listen(this.#port, '127.0.0.1');
-      // Another connection of the machine may use the port as its source port at that moment.
+      // Listening may fail at first, because another connection of the machine uses the port as its
+      // source port.
       const opened = await once(server, 'listening').catch(() => undefined);
       if (opened === undefined) return undefined;
       this.#port = (server.address() as AddressInfo).port;

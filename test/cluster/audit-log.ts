@@ -77,7 +77,7 @@ export function watchesBegun(calls: readonly AuditedCall[]): ReadonlyMap<string,
   return begun;
 }
 
-/** Returns the paths of the open watches, once for each open watch. */
+/** Returns the paths of the open watches; a path occurs once for each of its open watches. */
 export function openWatches(calls: readonly AuditedCall[]): readonly string[] {
   const open = new Map<string, string>();
   for (const call of calls) {

@@ -15,7 +15,7 @@ export interface ApiBackend extends AsyncDisposable {
    * An existing namespace with a service account `default`, in which only the test creates objects.
    */
   readonly namespace: string;
-  /** Settles like the promise; advances a virtual clock until then. */
+  /** Settles like the promise; if the back end has a virtual clock, advances it until then. */
   done<T>(promise: Promise<T>): Promise<T>;
   /**
    * Waits until the check returns a value, in virtual time if the back end has a virtual clock;

@@ -14,7 +14,7 @@ export interface Backend extends AsyncDisposable {
   readonly logRoot: string;
   /** The parent cgroup of the suite's sandboxes, which the back end removes. */
   readonly cgroupParent: string;
-  /** Returns the runtime's wall clock in nanoseconds, up to a millisecond ahead. */
+  /** Returns the end of the current millisecond of the runtime's wall clock, in nanoseconds. */
   nowNs(): bigint;
   /**
    * Waits until `check` returns a value, in virtual time if the back end has a virtual clock;

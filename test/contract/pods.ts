@@ -116,13 +116,15 @@ export class Pod {
 
 export async function status(backend: Backend, containerId: string) {
   const { status } = await backend.cri.containerStatus({ containerId }, signal);
-  if (status === undefined) throw new Error('unreachable: the client checks for it');
+  if (status === undefined)
+    throw new Error('ContainerStatus returned no status, although the client rejects such a response');
   return status;
 }
 
 export async function sandboxStatus(backend: Backend, podSandboxId: string) {
   const { status } = await backend.cri.podSandboxStatus({ podSandboxId }, signal);
-  if (status === undefined) throw new Error('unreachable: the client checks for it');
+  if (status === undefined)
+    throw new Error('PodSandboxStatus returned no status, although the client rejects such a response');
   return status;
 }
 
@@ -133,7 +135,7 @@ export function exited(backend: Backend, containerId: string) {
   });
 }
 
-/** Waits for the promise in the time of the back end, and settles like it. */
+/** Settles like the promise; if the back end has a virtual clock, advances it until then. */
 export async function settled<T>(backend: Backend, promise: Promise<T>): Promise<T> {
   let over = false;
   const watched = promise.finally(() => {

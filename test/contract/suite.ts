@@ -10,7 +10,10 @@ import { execContract, statsContract } from './processes.contract.ts';
 import { restartContract } from './restart.contract.ts';
 import { sandboxContract } from './sandboxes.contract.ts';
 
-/** Registers a part of the contract tests for one back end; `get` returns it once it is open. */
+/**
+ * Registers a part of the contract tests for one back end; `get` returns the back end once it is
+ * open.
+ */
 export type Part = (get: () => Backend) => void;
 
 const parts: Readonly<Record<string, Part>> = {

@@ -43,13 +43,19 @@ export class DriverProcess {
     await gone;
   }
 
-  /** Kills the driver and removes its socket, as a graceful shutdown does. */
+  /**
+   * Kills the driver process and removes its socket, so that the kubelet finds the same as after a
+   * graceful shutdown of the driver.
+   */
   async leave(): Promise<void> {
     await this.kill();
     rmSync(this.#socket, { force: true });
   }
 
-  /** Sets the errors of calls of a method, or of a method for one volume; `hang` never responds. */
+  /**
+   * Makes the driver's calls fail: maps a method, or a method for one volume, to the error that its
+   * calls return; with `hang` they never return.
+   */
   trouble(methods: Readonly<Record<string, string>>): void {
     writeFileSync(join(this.folder, 'trouble.json'), JSON.stringify(methods));
   }

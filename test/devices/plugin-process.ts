@@ -23,7 +23,10 @@ export interface PluginPlaces {
    * calls Register itself.
    */
   readonly registry?: string;
-  /** The program in this directory; a device plugin by default. */
+  /**
+   * The file name of the plugin program, which is in the directory of this file; a device plugin by
+   * default.
+   */
   readonly program?: string;
 }
 
@@ -90,7 +93,10 @@ export class PluginProcess {
     await gone;
   }
 
-  /** Sets the errors of calls of a method; `hang` never responds. */
+  /**
+   * Makes the plugin's calls fail: maps a method to the error that its calls return; with `hang`
+   * they never return.
+   */
   trouble(methods: Readonly<Record<string, string>> | undefined): void {
     if (methods === undefined) rmSync(this.#file('trouble.json'), { force: true });
     else writeFileSync(this.#file('trouble.json'), JSON.stringify(methods));

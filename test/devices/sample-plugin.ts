@@ -119,7 +119,8 @@ function register(): void {
   const kubelet = new v1beta1.Registration(
     `unix://${join(directory, 'kubelet.sock')}`,
     credentials.createInsecure(),
-    // Avoids the state of earlier connections to the same path, which may be backing off.
+    // Uses a separate connection, because one shared with earlier clients of the same path may be
+    // backing off.
     { 'grpc.use_local_subchannel_pool': 1 },
   );
   const metadata = new Metadata({ waitForReady: true });

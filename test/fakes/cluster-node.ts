@@ -49,7 +49,7 @@ export class ClusterNode implements AsyncDisposable {
   readonly logs = collectLogs(clock);
   readonly metrics = new MetricRegistry({ onError: () => {} });
   readonly verbosity = new Verbosity(0);
-  /** The reviews sent to the API server, in order. */
+  /** The token and access reviews sent to the API server, in order. */
   readonly asked: ApiObject[] = [];
   readonly signer = new SigningApi({ clock, policy: 'issue' });
   readonly frozen: string[] = [];

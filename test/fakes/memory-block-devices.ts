@@ -44,7 +44,7 @@ export class MemoryBlockDevices implements BlockDevices {
 
   async unbind(file: string): Promise<'done' | 'busy'> {
     const isMounted = (await this.#files.mountAt(file)) !== 'none';
-    // The device is held open at this file.
+    // Another process still holds the block device open through this file.
     if (isMounted && this.pinned.has(file)) return 'busy';
     if (isMounted && (await this.#files.unmount(file)) === 'busy') return 'busy';
     const found = this.#files.entry(file);

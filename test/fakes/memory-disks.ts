@@ -6,7 +6,7 @@ import type { MemoryVolumeFiles } from './memory-volume-files.ts';
 export class MemoryDisks implements Disks {
   readonly #files: MemoryVolumeFiles;
   readonly #contents = new Map<string, DiskContent>();
-  /** Devices that an unknown process holds open. */
+  /** Devices that another process holds open. */
   readonly held = new Set<string>();
   readonly #bytes = new Map<string, { disk: number; files: number }>();
 

@@ -1,7 +1,10 @@
 import { TypedEvents } from '../../src/lib/index.ts';
 import type { Durability, StoredChange } from '../../src/local-api/api/index.ts';
 
-/** A durability that persists nothing: every change counts as durable immediately. */
+/**
+ * A fake of the store's durability that persists nothing: every change counts as durable
+ * immediately.
+ */
 export function noDurability(): Durability {
   return new Forgetful();
 }

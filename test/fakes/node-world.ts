@@ -248,7 +248,7 @@ export class NodeWorld {
       machine: {
         read: async (path) => this.files.get(path),
         addresses: () => this.addresses,
-        lookup: async (name) => this.names[name] ?? Promise.reject(new Error('no such name')),
+        lookup: async (name) => this.names[name] ?? Promise.reject(new Error('the name cannot be resolved')),
         kernelRelease: () => '6.1.0',
       },
       resources: { capacity: () => this.capacity },

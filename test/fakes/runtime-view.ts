@@ -7,7 +7,7 @@ import {
 } from '../../src/pods/index.ts';
 
 const second = 1_000_000_000n;
-/** 2026-01-01T00:00:00Z. */
+/** The time to which all times of the built statuses are relative: 2026-01-01T00:00:00Z. */
 const start = 1_767_225_600n * second;
 
 export function aSandbox(over: Partial<ObservedSandbox> = {}): ObservedSandbox {

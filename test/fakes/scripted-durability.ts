@@ -1,7 +1,7 @@
 import { Waiters } from '../../src/lib/index.ts';
 import type { Durability, StoredChange } from '../../src/local-api/api/index.ts';
 
-/** A durability that persists changes only when the test requests it. */
+/** A fake of the store's durability that persists changes only when the test requests it. */
 export class ScriptedDurability implements Durability {
   readonly appended: number[] = [];
   readonly #waiters = new Waiters<void>();

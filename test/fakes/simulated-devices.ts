@@ -95,7 +95,8 @@ export class SimulatedPlugin {
   async call(method: string, request: object, signal: AbortSignal): Promise<object> {
     // Every response is delayed, at least to a later turn of the event loop.
     await this.#clock.sleep(this.delaysMs.get(method) ?? 1, signal);
-    if (this.state === 'gone') throw new GrpcError('UNAVAILABLE', 'no process listens');
+    if (this.state === 'gone')
+      throw new GrpcError('UNAVAILABLE', 'no process listens on the socket of the device plugin');
     this.calls.push(`${method} ${JSON.stringify(request)}`);
     const trouble = this.troubles.get(method);
     if (trouble !== undefined) throw trouble;
@@ -112,7 +113,8 @@ export class SimulatedPlugin {
   }
 
   async *listAndWatch(signal: AbortSignal): AsyncGenerator<object> {
-    if (this.state === 'gone') throw new GrpcError('UNAVAILABLE', 'no process listens');
+    if (this.state === 'gone')
+      throw new GrpcError('UNAVAILABLE', 'no process listens on the socket of the device plugin');
     this.calls.push('listAndWatch');
     const trouble = this.troubles.get('listAndWatch');
     if (trouble !== undefined) throw trouble;

@@ -67,7 +67,7 @@ export class SimulatedNode implements Disposable {
     };
     promise.then(mark, mark);
     const ended = await this.clock.advanceUntil(() => settled, limitMs);
-    if (!ended) throw new Error(`It did not end within ${limitMs} ms of virtual time`);
+    if (!ended) throw new Error(`The promise did not settle within ${limitMs} ms of virtual time`);
     return await promise;
   }
 

@@ -41,7 +41,7 @@ test('a seed determines the order of timers due together, the same way each time
   assert.notEqual(await run(1), await run(2));
 });
 
-test('each timer sees its own time, and its work completes before time advances', async () => {
+test('each timer callback runs at the time for which it was set, and its work completes before time advances', async () => {
   const clock = new VirtualClock();
   const observed: string[] = [];
   const signal = new AbortController().signal;

@@ -156,7 +156,7 @@ describe('API watches over HTTP/2', () => {
     await read.return?.();
   });
 
-  test('unresponsive watches end after connections were marked doubtful, and their connection is not reused', async () => {
+  test('an unresponsive watch ends when the client closes silent connections, and the next watch uses another connection', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));

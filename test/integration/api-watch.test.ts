@@ -180,7 +180,7 @@ describe('API watches over TLS', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('ends an unresponsive watch when connections are marked doubtful, as if the server had ended it', async () => {
+  test('ends an unresponsive watch when the client closes silent connections, as if the server had ended it', async () => {
     const responses: ServerResponse[] = [];
     await using server = await serve((_request, response) => {
       responses.push(response.writeHead(200));

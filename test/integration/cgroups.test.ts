@@ -241,7 +241,8 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     const from = [...root, 'from'];
     await cgroups.create(from, {}, signal);
     await cgroups.attach(from, pid);
-    // The test overrides this check, which requires the right to inspect process 1.
+    // Overrides the check that the process belongs to the host, because the check requires the
+    // right to inspect process 1.
     const processes = { ...hostProcesses(), isOfHost: async () => true, ownPid: pid };
     const mover = { cgroups, processes, clock, logger, root: from };
     await new SystemCgroups({ ...mover, system: `/${root}/moved` }).move(signal);

@@ -8,7 +8,7 @@ import { skipReason } from './containerd-fixture.ts';
 
 const nobody = ['--reuid', '65534', '--regid', '65534', '--clear-groups'];
 
-/** Whether another user of the machine can access a path. */
+/** Runs the command as an unprivileged user; returns whether it succeeded. */
 function asNobody(...command: readonly string[]): 'done' | 'refused' {
   try {
     execFileSync('setpriv', [...nobody, ...command], { stdio: 'ignore' });

@@ -368,7 +368,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
     assert(!existsSync(containerd.layout.dir));
   });
 
-  it('the teardown of containerd removes everything even after every process crashed that cleans up', async () => {
+  it('the teardown of containerd removes everything even after containerd and a shim have crashed', async () => {
     const before = await takeSnapshot();
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();

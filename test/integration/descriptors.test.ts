@@ -58,7 +58,7 @@ describe('open file descriptors of kubeling', { skip: skipReason() }, () => {
     directory = await mkdtemp(join(tmpdir(), 'klg-descriptor-'));
     secret = join(directory, 'secret');
     await writeFile(secret, 'alive\n');
-    // Starts kubeling like a shell or supervisor that has a file open.
+    // Starts kubeling from a shell that has a file open, whose descriptor kubeling inherits.
     const through = ['bash', '-c', `exec ${inherited}<${secret}; exec "$@"`, 'bash'];
     node = await KubelingNode.open(undefined, [], through);
     await node.put('curious.json', pod);

@@ -69,8 +69,8 @@ const lowOnInodes = (threshold: number) =>
   );
 
 /**
- * Uses a real containerd on small disks; the tests run concurrently, because they wait most of the
- * time.
+ * The tests use a real containerd on small disks; they run concurrently, because they wait most of
+ * the time.
  */
 describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, concurrency: true }, () => {
   it('removes unused images first and evicts no pod when that frees enough', async () => {

@@ -48,7 +48,7 @@ const skip = process.getuid?.() === 0 ? false : 'needs root';
 const timeout = 600_000;
 
 /**
- * Uses a real containerd, real cgroups and real disks; the tests run concurrently, because they
+ * The tests use a real containerd, real cgroups and real disks; they run concurrently, because they
  * wait most of the time.
  */
 describe('eviction on a real machine', { skip, timeout, concurrency: true }, () => {

@@ -44,7 +44,8 @@ describe('health and metrics endpoints of a private node', { timeout: 180_000 },
   it('counts its pods in the metrics', async () => {
     await node.put('web.yaml', pod);
     await node.running('web');
-    // The static pod is also created as a mirror pod in the node's own API, which delivers it back.
+    // The kubelet also creates a mirror pod of the static pod in the node's own API, whose watch
+    // delivers it to the kubelet.
     const counted = [
       '\nkubelet_working_pods{lifecycle="sync",config="desired",static="true"} 1\n',
       '\nkubelet_mirror_pods 1\n',

@@ -311,7 +311,8 @@ describe('external strings in program arguments', { timeout: 600_000 }, () => {
     });
 
   it('external strings are passed as data to the script that Node.js runs, not as options of Node.js', async () => {
-    // The script exits with the code for a device in use.
+    // If Node.js parsed the name as its option --eval, it would exit with code 3, which means that
+    // the device is in use.
     assert.equal(await disks.isHeld('--eval=process.exit(3)', signal), false);
   });
 });

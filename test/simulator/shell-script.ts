@@ -36,7 +36,8 @@ export function commandLine(words: readonly string[]): CommandLine {
 }
 
 function missingProgram(name: string): string {
-  if (isUnsimulated(name)) return `exec: "${name}": ${new ShellRefusal(`the command ${name}`).message}`;
+  if (isUnsimulated(name))
+    return `exec: "${name}": ${new ShellRefusal(`the command ${name} is not supported`).message}`;
   return name.includes('/')
     ? `exec: "${name}": stat ${name}: no such file or directory`
     : `exec: "${name}": executable file not found in $PATH`;
@@ -59,7 +60,7 @@ function checkCommands(script: Node): void {
   for (const { words } of simpleCommands(script)) {
     const name = literalOf(words[0]);
     if (name !== undefined && commandNamed(name) === undefined && isUnsimulated(name)) {
-      throw new ShellRefusal(`the command ${name}`);
+      throw new ShellRefusal(`the command ${name} is not supported`);
     }
   }
 }

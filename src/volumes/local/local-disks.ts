@@ -21,7 +21,10 @@ export interface LocalDisksDeps {
 }
 
 const directoryMode = 0o750;
-/** Mounts below this directory of the root directory do not count as uses of a disk. */
+/**
+ * The directory of volume plugins below the kubelet's root directory; a mount in it is not a pod's
+ * use of a disk.
+ */
 const pluginsDir = 'plugins/kubernetes.io';
 
 /**
@@ -111,8 +114,8 @@ export class LocalDisks {
   }
 
   /**
-   * Remembers the device before the unmount; a disk that is also mounted for another volume stays
-   * in use.
+   * Records the disk's device before the unmount, so that its release can be checked afterwards. A
+   * disk that is also mounted for another volume is not recorded, because it stays in use.
    */
   async #recordDevice(directory: string): Promise<void> {
     const { disks } = this.#deps;

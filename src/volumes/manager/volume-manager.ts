@@ -58,7 +58,7 @@ interface Problem {
   /** The message of the pod event. */
   readonly message: string;
   readonly retryAtMs?: number | undefined;
-  /** `none` if the node has reached its attach limit. */
+  /** `none` if the volume cannot be attached because the node has reached its attach limit. */
   readonly room?: 'none' | undefined;
 }
 

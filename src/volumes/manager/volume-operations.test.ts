@@ -120,9 +120,9 @@ describe('an operation on a volume', () => {
     const controller = new AbortController();
     const requested = settled(operations.run('/a', operation, controller.signal));
     await Promise.resolve();
-    controller.abort(new Error('the pod is over'));
+    controller.abort(new Error('the pod was deleted'));
     await clock.advance(1);
-    assert.match(String(requested.error), /the pod is over/);
+    assert.match(String(requested.error), /the pod was deleted/);
     assert.equal(operations.size, 1);
     fail(new Error('refused'));
     await clock.advance(1);

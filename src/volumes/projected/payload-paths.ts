@@ -115,7 +115,7 @@ export async function endOf(
   files: Pick<VolumeFiles, 'kindAt'>,
   chain: DirectoryChain,
 ): Promise<'nothing' | 'ours' | 'foreign'> {
-  // Usually the directory does not exist, which one check shows.
+  // Usually the last directory of the chain does not exist, so a single check is enough.
   if ((await files.kindAt(chain.at(-1) ?? chain[0])) === undefined) return 'nothing';
   return (await firstNonDirectory(files, chain)) === undefined ? 'ours' : 'foreign';
 }

@@ -412,7 +412,7 @@ describe('a service account token volume', () => {
     },
   ];
   for (const { of, spec, file } of rules) {
-    it(`makes the token of ${of} readable only by them`, async () => {
+    it(`sets the owner, group and mode of the service account token of a pod with ${of}`, async () => {
       const { files, world } = makeWorld();
       await world.volumes().prepare(podWith([tokenVolume], spec), world.signal);
       assert.deepEqual(fileOf(files), file);
@@ -583,7 +583,7 @@ describe('a kill, or an error reported by a completed step', () => {
       world.setConfigMap('cm', { a: '1', b: '1' });
       world.setSecret('s', { a: '1', b: '1' });
       await world.volumes({ files: dyingAfter(files, calls) }).prepare(pod, world.signal);
-      world.failure = new Error('the API is away');
+      world.failure = new Error('the API server is unreachable');
       const problems = await world.volumes().prepare(pod, world.signal);
       assert.equal(problems.length, 2);
       for (const { volume, content } of problems) {

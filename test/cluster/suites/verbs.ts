@@ -130,7 +130,7 @@ export function verbsOfKubectl(place: Place): void {
       await podIsGone(plane, `fixed-${node.name}`);
     });
 
-    describe('commands that each use separate pods', { concurrency: true }, () => {
+    describe('kubectl commands, each tested with its own pods', { concurrency: true }, () => {
       it('attach transfers input and output, and the container keeps running afterwards', async () => {
         const { status } = await put('listens', podSpec([shell(echoes, { stdin: true })]));
         for (const word of ['one', 'two']) {
@@ -261,7 +261,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'serves');
       });
 
-      it('debug adds an ephemeral container that sees the processes of the others', async () => {
+      it('debug adds an ephemeral container that sees the processes of the other containers', async () => {
         await put('debugged', podSpec([container('main')]));
         const image = `--image=${cluster.node.image}`;
         const looks =

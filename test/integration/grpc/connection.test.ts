@@ -231,7 +231,7 @@ describe('a gRPC connection to a slow or misbehaving server', () => {
 });
 
 describe('a gRPC server that stops', () => {
-  test('answering: fails the call at its deadline', async () => {
+  test('fails a call at its deadline when the server does not respond', async () => {
     const clock = new VirtualClock();
     const observed: AbortSignal[] = [];
     await using the = createHarness({ clock });
@@ -254,7 +254,7 @@ describe('a gRPC server that stops', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('reading: lets aborted calls return immediately, however many', async () => {
+  test('lets any number of aborted calls return immediately when the server stops reading', async () => {
     await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using relay = new Relay(the.other('server.sock'));
@@ -276,7 +276,7 @@ describe('a gRPC server that stops', () => {
     }
   });
 
-  test('during a call: fails the call with UNAVAILABLE, and the same client connects to the next server', async () => {
+  test('fails a call with UNAVAILABLE when the server is killed during it, and the same client connects to the next server', async () => {
     await using the = createHarness();
     const start = async () => {
       const child = fork(join(import.meta.dirname, 'runtime-process.ts'), [the.path]);
@@ -311,7 +311,7 @@ describe('a gRPC server that stops', () => {
 });
 
 describe('closing the gRPC client', () => {
-  test('aborts the connection attempt and fails its callers immediately', async () => {
+  test('closing the client aborts the connection attempt and fails its callers immediately', async () => {
     await using the = createHarness();
     await using peer = await rawPeer(the.path, (socket) => socket.resume());
     const call = the.client.version({}, forever);
@@ -323,7 +323,7 @@ describe('closing the gRPC client', () => {
     await assert.rejects(the.client.version({}, forever), failsWith('CANCELLED', /closed/));
   });
 
-  test('ends calls and streams in flight and fails later ones', async () => {
+  test('closing the client ends calls and streams in flight and fails later ones', async () => {
     let count = 0;
     await using the = createHarness();
     await the.serve({
@@ -349,7 +349,7 @@ describe('closing the gRPC client', () => {
     await assert.rejects(the.client.version({}, forever), failsWith('CANCELLED', /closed/));
   });
 
-  test('also ends a connection that received GOAWAY', async () => {
+  test('closing the client also ends a connection that received GOAWAY', async () => {
     await using the = createHarness();
     const server = createHttp2Server();
     let began = false;

@@ -11,7 +11,7 @@ import type { LeakReport } from './leak-process.ts';
  */
 const allowedBytes = 400_000;
 
-test('leaks no memory after ten thousand calls and streams that were left early, aborted, late or rejected', async () => {
+test('leaks no memory after ten thousand gRPC calls and streams that were abandoned early, aborted, late or rejected', async () => {
   const script = join(import.meta.dirname, 'leak-process.ts');
   const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', script], {
     timeout: 120_000,

@@ -31,7 +31,7 @@ export async function rawPeer(path: string, greet: (socket: Socket) => void): Pr
   };
 }
 
-/** Forwards a delayed connection to the real server. */
+/** Connects the client to the real server at the path, and forwards data both ways. */
 export function forward(socket: Socket, path: string): void {
   const far = connect(path);
   far.on('error', () => socket.destroy());

@@ -122,14 +122,15 @@ function trapCommand({ args, shell }: CommandCall): number {
   const [action = '', ...names] = args;
   for (const text of names) {
     const name = text === 'EXIT' || text === '0' ? 'EXIT' : signalName(text);
-    if (name === undefined) throw new ShellRefusal(`the signal ${text}`);
+    if (name === undefined) throw new ShellRefusal(`the signal ${text} is not supported`);
     shell.trap(name, action === '' ? 'ignore' : action === '-' ? 'default' : { script: action });
   }
   return 0;
 }
 
 function* waitCommand({ args, scope, shell }: CommandCall): Running {
-  if (args.length > 0 && args[0] !== String(scope.lastJob)) throw new ShellRefusal('waiting for one job');
+  if (args.length > 0 && args[0] !== String(scope.lastJob))
+    throw new ShellRefusal('waiting for one job is not supported');
   yield { kind: 'jobs' };
   const interrupted = shell.takeInterruption();
   return interrupted === undefined ? 0 : 128 + (signalNumber(interrupted) ?? 0);
@@ -137,7 +138,7 @@ function* waitCommand({ args, scope, shell }: CommandCall): Running {
 
 function* killCommand({ args, streams, shell }: CommandCall): Running {
   const signal = args[0]?.startsWith('-') ? signalName(args[0].slice(1)) : 'TERM';
-  if (signal === undefined) throw new ShellRefusal(`the signal ${args[0]}`);
+  if (signal === undefined) throw new ShellRefusal(`the signal ${args[0]} is not supported`);
   let status = 0;
   for (const pid of args.filter((arg) => !arg.startsWith('-'))) {
     const sent = shell.kill(Number(pid), signal);
@@ -157,7 +158,7 @@ function* execCommand({ args, scope, streams, shell }: CommandCall): Running {
 
 function setCommand({ args, scope }: CommandCall): number {
   for (const flag of args) {
-    if (flag !== '-e' && flag !== '+e') throw new ShellRefusal(`set ${flag}`);
+    if (flag !== '-e' && flag !== '+e') throw new ShellRefusal(`set ${flag} is not supported`);
     scope.exitOnError = flag === '-e';
   }
   return 0;
@@ -179,7 +180,7 @@ function* shellCommand({ args, env, scope, streams, host, shell }: CommandCall):
     if (streams.stdin === undefined && host.stdin === 'open') yield { kind: 'forever' };
     return 0;
   }
-  if (flag !== '-c' || script === undefined) throw new ShellRefusal(`sh ${flag}`);
+  if (flag !== '-c' || script === undefined) throw new ShellRefusal(`sh ${flag} is not supported`);
   const { pid, memoryLimitBytes } = scope;
   const inner = new Scope(env, { name: name ?? 'sh', positional, pid, memoryLimitBytes });
   return yield* shell.runScript(script, inner, streams);

@@ -75,7 +75,8 @@ class Sum {
 
   value(): number {
     const value = this.#sum();
-    if (this.#at < this.#tokens.length) throw new ShellRefusal(`"${this.#tokens[this.#at]}" in a sum`);
+    if (this.#at < this.#tokens.length)
+      throw new ShellRefusal(`"${this.#tokens[this.#at]}" in a sum is not supported`);
     return value;
   }
 
@@ -105,7 +106,7 @@ class Sum {
     }
     const token = this.#tokens[this.#at++] ?? '';
     if (/^\d+$/.test(token)) return Number(token);
-    if (!/^\$?[A-Za-z_]/.test(token)) throw new ShellRefusal(`"${token}" in a sum`);
+    if (!/^\$?[A-Za-z_]/.test(token)) throw new ShellRefusal(`"${token}" in a sum is not supported`);
     return Number(this.#variables.get(token.replace('$', '')) ?? 0) || 0;
   }
 

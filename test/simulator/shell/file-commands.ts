@@ -38,7 +38,7 @@ function headCommand({ args, files, streams }: CommandCall): number {
   const [flag, count, path, ...more] = args;
   const number = Number(count);
   if ((flag !== '-c' && flag !== '-n') || path === undefined || more.length > 0 || !(number <= largestHead)) {
-    throw new ShellRefusal(`head ${args.join(' ')}`);
+    throw new ShellRefusal(`head ${args.join(' ')} is not supported`);
   }
   if (path === '/dev/zero' && flag === '-c') {
     streams.write('stdout', '\0'.repeat(number));
@@ -60,7 +60,7 @@ function* tailCommand(call: CommandCall): Running {
   const follow = /^-[fF]$/.test(args[0] ?? '');
   const [path, ...more] = follow ? args.slice(1) : args;
   if (path === undefined || path.startsWith('-') || more.length > 0) {
-    throw new ShellRefusal(`tail ${args.join(' ')}`);
+    throw new ShellRefusal(`tail ${args.join(' ')} is not supported`);
   }
   if (path === '/dev/zero') {
     yield { kind: 'sleep', ms: 20 };

@@ -94,7 +94,7 @@ class Parser {
       this.#skipSeparators();
       left = { kind, left, right: this.#negated() };
     }
-    if (this.#reader.looksAt('|')) throw new ShellRefusal('pipes');
+    if (this.#reader.looksAt('|')) throw new ShellRefusal('pipes are not supported');
     return left;
   }
 
@@ -111,7 +111,7 @@ class Parser {
     if (keyword === 'if') return this.#if('if');
     if (keyword === 'while' || keyword === 'until') return this.#loop(keyword);
     if (keyword === 'for') return this.#for();
-    if (keyword === 'case' || keyword === 'function') throw new ShellRefusal(`"${keyword}"`);
+    if (keyword === 'case' || keyword === 'function') throw new ShellRefusal(`"${keyword}" is not supported`);
     if (closers.has(keyword)) throw new ShellSyntaxError(`unexpected "${keyword}"`);
     return this.#simple();
   }
@@ -197,7 +197,7 @@ class Parser {
       if (assigned === undefined) words.push(word);
       else assignments.push(assigned);
     }
-    if (this.#reader.looksAt('(')) throw new ShellRefusal('functions');
+    if (this.#reader.looksAt('(')) throw new ShellRefusal('functions are not supported');
     if (words.length + assignments.length + redirects.length === 0) {
       throw new ShellSyntaxError(`unexpected "${this.#reader.rest.slice(0, 10)}"`);
     }
@@ -216,7 +216,7 @@ class Parser {
   }
 
   #redirect(number: string, operator: string): Redirect {
-    if (operator === '<<') throw new ShellRefusal('here-documents');
+    if (operator === '<<') throw new ShellRefusal('here-documents are not supported');
     this.#reader.skipBlanks();
     const word = this.#reader.word();
     if (word === undefined) throw new ShellSyntaxError('expected a file name');
@@ -225,7 +225,8 @@ class Parser {
     if (operator !== '>&')
       return { kind: 'to-file', fd, word, how: operator === '>>' ? 'append' : 'replace' };
     const target = literalOf(word);
-    if (target !== '1' && target !== '2') throw new ShellRefusal(`the redirection >&${target ?? ''}`);
+    if (target !== '1' && target !== '2')
+      throw new ShellRefusal(`the redirection >&${target ?? ''} is not supported`);
     return { kind: 'to-fd', fd, target: target === '2' ? 2 : 1 };
   }
 }

@@ -60,25 +60,26 @@ function formatted(kind: string, rest: string[]): string {
   if (kind === '%') return '%';
   if (kind === 's') return rest.shift() ?? '';
   if (kind === 'd' || kind === 'i') return String(Math.trunc(Number(rest.shift() ?? 0)) || 0);
-  throw new ShellRefusal(`printf %${kind}`);
+  throw new ShellRefusal(`printf %${kind} is not supported`);
 }
 
 function environmentCommand({ args, env, streams }: CommandCall): number {
   const [name, ...more] = args;
-  if (more.length > 0 || name?.includes('=')) throw new ShellRefusal('env with arguments');
+  if (more.length > 0 || name?.includes('=')) throw new ShellRefusal('env with arguments is not supported');
   if (name === undefined) return print(streams, [...env].map(([key, value]) => `${key}=${value}\n`).join(''));
   const value = env.get(name);
   return value === undefined ? 1 : print(streams, `${value}\n`);
 }
 
 function dateCommand({ args, streams, host }: CommandCall): number {
-  if (args.join(' ') !== '+%s') throw new ShellRefusal(`date ${args.join(' ')}`);
+  if (args.join(' ') !== '+%s') throw new ShellRefusal(`date ${args.join(' ')} is not supported`);
   return print(streams, `${Math.floor(host.nowMs() / 1_000)}\n`);
 }
 
 function seqCommand({ args, streams }: CommandCall): number {
   const [first, last] = args.length === 1 ? [1, Number(args[0])] : [Number(args[0]), Number(args[1])];
-  if (!(args.length <= 2 && last - first < 1_000_000)) throw new ShellRefusal(`seq ${args.join(' ')}`);
+  if (!(args.length <= 2 && last - first < 1_000_000))
+    throw new ShellRefusal(`seq ${args.join(' ')} is not supported`);
   let text = '';
   for (let number = first; number <= last; number++) text += `${number}\n`;
   return print(streams, text);

@@ -47,8 +47,8 @@ export interface Assignment {
 
 /** Thrown for syntax or commands that a real shell supports and the simulated one does not. */
 export class ShellRefusal extends Error {
-  constructor(what: string) {
-    super(`the simulated shell does not know ${what}`);
+  constructor(problem: string) {
+    super(`simulated shell: ${problem}`);
     this.name = 'ShellRefusal';
   }
 }

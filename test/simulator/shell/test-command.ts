@@ -40,7 +40,7 @@ function unary({ files }: CommandCall, operator: string, value: string): number 
       return response.ok && response.text !== '' ? 0 : 1;
     }
     default:
-      throw new ShellRefusal(`test ${operator}`);
+      throw new ShellRefusal(`test ${operator} is not supported`);
   }
 }
 
@@ -49,7 +49,8 @@ function binary({ streams }: CommandCall, words: readonly string[]): number {
   const text = textTests[operator];
   if (text !== undefined && more.length === 0) return text(left, right) ? 0 : 1;
   const number = numberTests[operator];
-  if (number === undefined || more.length > 0) throw new ShellRefusal(`test ${words.join(' ')}`);
+  if (number === undefined || more.length > 0)
+    throw new ShellRefusal(`test ${words.join(' ')} is not supported`);
   const bad = [left, right].find((value) => !/^-?\d+$/.test(value));
   if (bad === undefined) return number(Number(left), Number(right)) ? 0 : 1;
   streams.write('stderr', `sh: ${bad}: bad number\n`);

@@ -50,9 +50,9 @@ export class WordReader {
     if (char === "'") parts.push({ kind: 'text', text: this.#until("'"), quoted: true });
     else if (char === '"') this.#doubleQuoted(parts);
     else if (char === '$') parts.push(this.#expansion('plain'));
-    else if (char === '`') throw new ShellRefusal('command substitution');
-    else if (char === '*' || char === '?') throw new ShellRefusal('file name patterns');
-    else if (char === '~' && parts.length === 0) throw new ShellRefusal('the tilde');
+    else if (char === '`') throw new ShellRefusal('command substitution is not supported');
+    else if (char === '*' || char === '?') throw new ShellRefusal('file name patterns are not supported');
+    else if (char === '~' && parts.length === 0) throw new ShellRefusal('the tilde is not supported');
     else if (char === '\\') parts.push({ kind: 'text', text: this.#escaped(), quoted: true });
     else parts.push({ kind: 'text', text: this.#bare(), quoted: false });
   }
@@ -87,7 +87,7 @@ export class WordReader {
     };
     for (let char = this.peek(); char !== '"'; char = this.peek()) {
       if (char === undefined) throw new ShellSyntaxError('unterminated quoted string');
-      if (char === '`') throw new ShellRefusal('command substitution');
+      if (char === '`') throw new ShellRefusal('command substitution is not supported');
       if (char === '$') {
         flush();
         parts.push(this.#expansion('quoted'));
@@ -105,7 +105,7 @@ export class WordReader {
     const quoted = how === 'quoted';
     this.at++;
     if (this.looksAt('((')) return { kind: 'arithmetic', expression: this.#arithmetic(), quoted };
-    if (this.looksAt('(')) throw new ShellRefusal('command substitution');
+    if (this.looksAt('(')) throw new ShellRefusal('command substitution is not supported');
     if (this.looksAt('{')) return this.#braced(how);
     const name = variableName.exec(this.rest)?.[0] ?? this.#special();
     if (name === '') return { kind: 'text', text: '$', quoted };
@@ -133,7 +133,7 @@ export class WordReader {
     const inside = this.#text.slice(this.at + 1, end);
     this.at = end + 1;
     const match = /^([A-Za-z_][A-Za-z0-9_]*|[?$!#@*0-9])(?:(:?)-(.*))?$/s.exec(inside);
-    if (match?.[1] === undefined) throw new ShellRefusal(`the expansion \${${inside}}`);
+    if (match?.[1] === undefined) throw new ShellRefusal(`the expansion \${${inside}} is not supported`);
     const [, name, colon, text] = match;
     if (text === undefined) return { kind: 'variable', name, quoted };
     const word = new WordReader(`"${text.replaceAll('"', '\\"')}"`).word() ?? [];
