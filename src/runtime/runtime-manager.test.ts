@@ -83,7 +83,7 @@ async function end(harness: PodRuntimeRig, pod: Pod): Promise<void> {
 }
 
 describe('pods on a runtime with random failures', () => {
-  it(`pods never run a container twice concurrently, terminate, and leave no objects in the runtime (${seeds} seeds)`, async () => {
+  it(`each pod terminates, leaves no objects in the runtime and never runs a container twice concurrently (${seeds} seeds)`, async () => {
     for (let seed = 1; seed <= seeds; seed++) {
       const random = seededRandom(seed);
       using harness = new PodRuntimeRig({ seed, requestTimeoutMs: 5_000 });

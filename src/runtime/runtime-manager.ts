@@ -252,8 +252,8 @@ export class RuntimeManager implements AsyncDisposable {
 
   /**
    * Creates the next instance of a container whose exit was announced but is not listed by the
-   * runtime, if the container restarts with any exit code and `mayCreate` returns true. The next
-   * sync starts the instance.
+   * runtime, if the container restarts whatever its exit code is and `mayCreate` returns true. The
+   * next sync starts the instance.
    */
   async prepareRestart(
     { pod, observed, containerId }: RestartRequest,

@@ -154,7 +154,10 @@ class QueryReader {
     return value;
   }
 
-  /** As in the API server: an empty value or any value other than a false one means true. */
+  /**
+   * Parses a boolean query option like the API server: a present option is true unless its value is
+   * `0` or `false`.
+   */
   #flag(name: string): boolean {
     const text = this.#query.get(name);
     return text !== null && text !== '0' && text.toLowerCase() !== 'false';

@@ -77,8 +77,8 @@ export class Http2Server {
       return;
     }
     for (const listener of this.#listeners) {
-      // The HTTP/2 compatibility API has the same methods; parts that it does not support are not
-      // used.
+      // Node's HTTP/2 compatibility API has the same methods as its HTTP/1.1 API; parts that it
+      // does not support are not used.
       listener(request as unknown as IncomingMessage, response as unknown as ServerResponse, socket);
     }
   }

@@ -43,7 +43,7 @@ test('checkpoints a container when namespace, pod and container exist', async ()
   const route = checkpointRoute({
     getPodByName: (namespace, name) => (namespace === 'default' && name === 'web' ? pod : undefined),
     checkpoint: async (_pod, container, timeout) => {
-      if (container === 'init') throw new Error('the runtime cannot');
+      if (container === 'init') throw new Error('the runtime has no checkpoint support');
       given.push(timeout);
       return '/c.tar';
     },
@@ -60,7 +60,7 @@ test('checkpoints a container when namespace, pod and container exist', async ()
   );
   assert.equal(
     await post('/checkpoint/default/web/init'),
-    '500 checkpointing of default/web/init failed (the runtime cannot)',
+    '500 checkpointing of default/web/init failed (the runtime has no checkpoint support)',
   );
   assert.equal((await ask(route, '/checkpoint/default/web/main')).status, 405);
 });

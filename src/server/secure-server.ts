@@ -24,7 +24,7 @@ export interface CertificateSource {
   onChange(listener: () => void): Disposable;
 }
 
-/** Adapts a certificate that another component rotates to a CertificateSource. */
+/** Makes a CertificateSource of a certificate that another component rotates. */
 export function servedWith(certificate: Pick<ServedCertificate, 'current' | 'onRotated'>): CertificateSource {
   return {
     current() {
@@ -85,10 +85,11 @@ export function createSecureServer(tls: ServingTls, options: ServerOptions, logg
   dispatchByProtocol(server, http2);
   const renew = () => {
     server.setSecureContext(contexts.next());
-    logger.info('Serving with the current certificates');
+    logger.info('Applied new serving certificate or client CA bundle');
   };
   const links = [tls.certificates.onChange(renew), tls.clientCa?.onChange(renew)];
-  // All connections, because the server itself tracks them only after their handshake.
+  // All open connections are tracked here, because Node's HTTPS server tracks a connection only
+  // after its handshake.
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     connections.add(socket);

@@ -100,8 +100,8 @@ export class FileScanner {
       if (typeof checked === 'object' && checked.good !== undefined) good.set(path, checked.good);
       if (state === undefined || before.has(path)) continue;
       changed.set(path, state);
-      // `onFound` is called at powers of two only, so that the work stays linear in the number of
-      // files.
+      // `onFound` is called only when the number of new files is a power of two, so that the work
+      // stays linear in the number of files.
       if (isPowerOfTwo(changed.size)) onFound(new Map([...before, ...changed]));
     }
     const disappeared = [...before].filter(([path, { pods }]) => pods.length > 0 && !files.has(path));
@@ -150,8 +150,8 @@ export class FileScanner {
    */
   async #readInTime(path: string, before: FileState | undefined, signal: AbortSignal): Promise<FileReading> {
     if (this.#inFlight.has(path))
-      throw new KubelingError('DEADLINE_EXCEEDED', `Cannot read it within ${fileDeadlineMs} ms`);
-    const deadline = { clock: this.#options.clock, ms: fileDeadlineMs, what: 'read it' };
+      throw new KubelingError('DEADLINE_EXCEEDED', `Cannot read the manifest within ${fileDeadlineMs} ms`);
+    const deadline = { clock: this.#options.clock, ms: fileDeadlineMs, what: 'read the manifest' };
     const read = async () => {
       this.#inFlight.add(path);
       return await this.#read(path, before).finally(() => this.#inFlight.delete(path));

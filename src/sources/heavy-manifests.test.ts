@@ -144,13 +144,15 @@ test('skips a manifest that cannot be read in time and does not read it a second
   await using harness = await run(t, { files });
   await harness.advance(10_000);
   assert.deepEqual(harness.names(), ['a-node-a', 'c-node-a']);
-  assert.deepEqual(harness.problems(), [`${folder}/b.yaml: cannot be read: Cannot read it within 5000 ms`]);
+  assert.deepEqual(harness.problems(), [
+    `${folder}/b.yaml: cannot be read: Cannot read the manifest within 5000 ms`,
+  ]);
   await harness.advance(120_000);
   assert.equal(files.reads.filter((path) => path === `${folder}/b.yaml`).length, 1);
   assert.equal(harness.problems().length, 1);
 });
 
-test('reports an HTTP body that is too complex to parse once and keeps the pods', async (t) => {
+test('reports once that an HTTP body is too complex to parse, and keeps the pods', async (t) => {
   let body = podManifest('a');
   await using harness = await run(t, { get: () => body });
   body = heavy;

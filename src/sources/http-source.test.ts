@@ -112,7 +112,7 @@ test('delivers an empty list for an empty body and reports a problem', async () 
   assert.deepEqual(rig.source.problems(), []);
 });
 
-test('aborts a request after ten seconds and starts the next interval then', async () => {
+test('aborts a request after ten seconds and sends the next one an interval later', async () => {
   await using rig = await run('hang');
   await rig.clock.advance(10_000);
   assert.match(rig.told[0] ?? '', /within 10000 ms/);

@@ -101,7 +101,7 @@ interface Life extends AsyncDisposable {
 }
 
 describe('two manifests that define the same pod name when kubeling starts', () => {
-  it('after a restart the pod that ran before stays the one in use of two with the same name', async () => {
+  it('of two manifests with the same pod name, the one whose pod ran before the restart stays in use', async () => {
     const machine = new Machine();
     machine.manifests.write(`${folder}/b.yaml`, podManifest('web', 'busybox:b'));
     let uid = '';

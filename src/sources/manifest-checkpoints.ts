@@ -20,9 +20,9 @@ export interface LastGoodManifests {
   read(path: string): Promise<Uint8Array | undefined>;
   /** Saves the content of a manifest; resolves when it would survive a restart of the kubelet. */
   save(path: string, text: Uint8Array): Promise<void>;
-  /** Whether the content of a manifest other than these is saved. */
+  /** Whether a checkpoint exists for a manifest other than the given ones. */
   hasOthersThan(paths: Iterable<string>): Promise<boolean>;
-  /** Removes the saved content of all manifests other than these. */
+  /** Removes the checkpoints of all manifests other than the given ones. */
   retain(paths: Iterable<string>): Promise<void>;
 }
 

@@ -379,7 +379,7 @@ test('rejects changes of a source that has sent no list', () => {
   assert.throws(() => config.change('api', { removed: [], present: [pod('1')] }), { code: 'BUG' });
 });
 
-test('delivers the expected list, but the source is not ready before it sends a list itself', async () => {
+test('delivers the list restored from the previous kubelet, but the source is not ready before it sends a list itself', async () => {
   const { config, told } = createHarness(['api']);
   assert.equal(config.setExpected('api', [pod('1'), pod('2')]), 'expected');
   assert.deepEqual(await told(), ['api ADD 1,2']);
@@ -394,7 +394,7 @@ test('delivers the expected list, but the source is not ready before it sends a 
   assert.deepEqual(await told(), []);
 });
 
-test('the source becomes ready when its first list equals the expected list', async () => {
+test('the source becomes ready when its first list equals the list restored from the previous kubelet', async () => {
   const { config, told } = createHarness(['api']);
   const same = pod('1');
   config.setExpected('api', [same]);

@@ -83,8 +83,8 @@ export class PodConfig {
 
   /** Sets the complete list of a source's pods. */
   set(source: PodSource, pods: readonly Pod[]): void {
-    // The source's first list is delivered and must be handled, even if it equals the expected
-    // list.
+    // The source's first list is delivered and must be handled, even if it equals the list restored
+    // from the previous kubelet.
     if (this.#expected.delete(source)) this.#delivered.delete(source);
     const before = this.#sources.get(source);
     const unique = this.#unique(source, pods);

@@ -18,7 +18,7 @@ const problems: readonly SourceProblem[] = [
   { ...place, message: 'all' },
 ];
 
-test("lists the problems of a defined pod's manifest and of its complete source", () => {
+test("lists the problems of a pod's manifest and those that concern all manifests of its source", () => {
   const found = problemsOfPod(problems, { isCalled: (name) => name === 'web-n_default', isKnown: true });
   assert.deepEqual(
     found.map(({ message }) => message),

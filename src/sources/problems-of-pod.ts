@@ -8,9 +8,9 @@ export interface NamedPod {
 }
 
 /**
- * Returns the problems that concern one pod: those of its manifest and those of its complete
- * source. A manifest that cannot be parsed names no pod, so it is a possible reason for each pod
- * that is not known.
+ * Returns the problems that concern one pod: those of its manifest, and those that concern all
+ * manifests of a source. A manifest that cannot be parsed names no pod, so it may be the reason why
+ * a pod is not defined.
  */
 export function problemsOfPod(
   problems: readonly SourceProblem[],

@@ -14,7 +14,7 @@ export interface SourceProblem {
   readonly message: string;
   /**
    * Full names of the affected pods, empty when they cannot be determined; undefined when the
-   * problem concerns the complete source.
+   * problem concerns all manifests of the source.
    */
   readonly pods?: readonly string[];
 }

@@ -54,7 +54,10 @@ interface Row {
   readonly namespace: string;
   readonly pod: string;
   readonly startMs: number | undefined;
-  /** Whose network interfaces are reported; undefined for cgroups without a network namespace. */
+  /**
+   * Whether the cgroup's metrics include the network interfaces of its pod or of the node;
+   * undefined for cgroups without a network namespace.
+   */
   readonly network?: 'pod' | 'node';
 }
 

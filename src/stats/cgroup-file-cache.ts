@@ -5,7 +5,7 @@ import type { PodSubject } from './pod-subjects.ts';
 
 type Host = Pick<CgroupHost, 'readSync' | 'openFiles'>;
 
-/** Number of processes in a cgroup, with the first one. */
+/** Number of processes in a cgroup, and the PID of the first one. */
 export interface ProcessesFound {
   readonly count: number;
   readonly first: string | undefined;

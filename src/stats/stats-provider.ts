@@ -70,8 +70,7 @@ type Disks = Pick<NodeUsage, 'disk' | 'images' | 'containers'>;
 
 /**
  * Provides usage of the node and its pods. Callers share the last stats when they are new enough,
- * and one running pass: a maximum age of 0 requests the running pass or a new one. Each value has
- * its own time.
+ * otherwise the result of a running or a new read. Each value has its own timestamp.
  */
 export class StatsProvider implements Disposable {
   readonly #deps: StatsProviderDeps;

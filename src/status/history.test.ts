@@ -101,7 +101,7 @@ function always(check: (before: PodStatus, after: PodStatus) => void): Promise<v
   return fc.assert(property, { numRuns: 300 });
 }
 
-describe("in any history of a pod's status", () => {
+describe("invariants of a pod's status in random histories", () => {
   it('a terminal phase never changes', () =>
     always((before, after) => {
       if (isTerminalPhase(before.phase)) assert.equal(after.phase, before.phase);

@@ -85,7 +85,7 @@ describe('times in a status', () => {
   });
 });
 
-describe('irreversible facts of a status', () => {
+describe('status fields that never change back', () => {
   it('a terminal phase is irreversible, also when the status comes from another source', () => {
     const { pod, see, manager } = aManager({ spec: { restartPolicy: 'Never' } });
     assert.equal(see([exited(1)]).phase, 'Failed');

@@ -270,8 +270,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * Enforces invariants of published statuses: irreversible facts, and times that change only with
-   * their values.
+   * Enforces invariants of published statuses: a terminal phase and a final exit never change back,
+   * and times change only with their values.
    */
   #normalized(pod: Pod, before: PodStatus, given: PodStatus): PodStatus {
     const now = apiTime(this.#deps.clock.now());
@@ -349,8 +349,8 @@ function hasStarted({ state, lastState }: ContainerStatus): boolean {
 }
 
 /**
- * The number of init containers, from the first, up to the last with evidence of a start; at least
- * one.
+ * Returns how many init containers have started, counted up to the last one that shows a start; at
+ * least one.
  */
 function startedInits(statuses: readonly ContainerStatus[]): number {
   return Math.max(1, statuses.findLastIndex(hasStarted) + 1);

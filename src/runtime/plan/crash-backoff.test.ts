@@ -127,7 +127,7 @@ function keeping() {
   return { backoff, kept: retained };
 }
 
-test('idle back-off entries are collected, and persisted entries can be restored', () => {
+test('idle back-off entries are removed, and persisted entries are restored with their delay', () => {
   const { backoff, kept } = keeping();
   note(backoff, ended(0), 0);
   assert.equal(kept.size, 1);
@@ -139,7 +139,7 @@ test('idle back-off entries are collected, and persisted entries can be restored
   assert.equal(second.size, 0);
 });
 
-test('collecting idle entries does not shorten a running back-off delay', () => {
+test('removing idle entries does not shorten a running back-off delay', () => {
   const { backoff } = keeping();
   for (let n = 0; n < 8; n++) note(backoff, ended(n), n);
   const last = ended(500_000);
@@ -178,7 +178,7 @@ test('setting the wall clock changes no back-off delay', () => {
   }
 });
 
-test('a back-off counts from the first observation of an exit whose time is in the future', () => {
+test('the back-off delay of an exit whose time is in the future starts when the exit is first observed', () => {
   const backoff = new CrashBackoff({ random });
   note(backoff, ended(3_600_000), 3_600_000);
   const last = ended(3_600_100);
@@ -187,7 +187,7 @@ test('a back-off counts from the first observation of an exit whose time is in t
   assert.equal(backoff.restartDelay(pod, main, last, at(10_200)).kind, 'go');
 });
 
-test('consecutive exits never shorten the delay without a long idle time', () => {
+test('the back-off delay never shrinks while the container runs for at most five minutes between exits', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(300_000), { maxLength: 20 }), (ranMs) => {
       const backoff = new CrashBackoff({ random });

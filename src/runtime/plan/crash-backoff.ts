@@ -130,8 +130,8 @@ export class CrashBackoff {
   }
 
   /**
-   * Removes entries that were idle for the reset time and returns their number. Called
-   * periodically. An entry whose container exited just before that time may still have a delay.
+   * Removes entries that were idle for the reset time plus the maximum delay, because until then a
+   * delay may still be running. Returns the number of removed entries. Called periodically.
    */
   collect(nowMs: number): number {
     return this.#backoff.collect(nowMs - this.#maxMs);

@@ -41,8 +41,8 @@ interface Place {
   readonly index: number;
   readonly isLast: boolean;
   /**
-   * Whether a later init container or a regular container was observed, so that this one has
-   * finished.
+   * Whether a later init container or a regular container was observed, which proves that this init
+   * container has finished.
    */
   readonly passed: boolean;
 }

@@ -11,11 +11,11 @@ const main = { name: 'main', image: 'example/web:1' };
 const running = anInstance(main);
 const observed = anObservedPod({ containers: [running] });
 
-describe('announced exits of containers', () => {
+describe('container exits announced by a runtime event', () => {
   const isTaken = (pod: Pod, seen: ObservedPod = observed, id = running.id) =>
     announcedExit(pod, seen, id, 5_000) !== undefined;
 
-  it('an announced exit counts only if the container restarts with any exit code', () => {
+  it('an announced exit is used only if the container restarts whatever its exit code is', () => {
     const rules = [{ action: 'Restart', exitCodes: { operator: 'In', values: [1] } }];
     assert.equal(isTaken(aPod({ spec: { containers: [main] } })), true);
     assert.equal(isTaken(aPod({ spec: { containers: [main], restartPolicy: 'OnFailure' } })), false);

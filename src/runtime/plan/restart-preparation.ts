@@ -26,8 +26,8 @@ export interface AnnouncedExit {
 }
 
 /**
- * Whether the announced exit restarts the container with any exit code, so that its next instance
- * can be created in advance. It is started only after the runtime lists the exit.
+ * Whether the container restarts whatever exit code the announced exit has, so that its next
+ * instance can be created in advance. It is started only after the runtime lists the exit.
  */
 export function announcedExit(
   pod: Pod,

@@ -65,7 +65,7 @@ interface RigOptions {
   readonly fails?: (call: string) => boolean;
   /** Creation time of the containers; by default before this process started. */
   readonly createdAtNs?: bigint;
-  /** Error code of the failing calls. */
+  /** Error code with which the calls selected by `fails` reject. */
   readonly code?: 'CRI_FAILED' | 'CRI_DEADLINE';
 }
 
@@ -165,7 +165,7 @@ test("resizes memory before CPU, lowers limits before raising others, and raises
   );
   assert.deepEqual(calls, [
     'kept',
-    // The pod's total memory is unchanged, so only containers are updated before CPU.
+    // The pod's total memory is unchanged, so only the memory of containers is updated before CPU.
     'c 307 30000 200',
     'a 102 10000 150',
     'b 204 20000 250',

@@ -125,13 +125,13 @@ for (const [what, searches, kept] of cuts) {
   });
 }
 
-test('search domains: keeps 2048 characters in total', () => {
+test('search domains: 2048 characters in total are within the limit', () => {
   const searches = [...Array.from({ length: 8 }, (_, index) => `${index}${'x'.repeat(252)}`), 'y'.repeat(16)];
   assert.equal(searches.join(' ').length, 2048);
   assert.deepEqual(made({ dnsPolicy: 'None', dnsConfig: { searches } }).events, []);
 });
 
-test("any pod's DNS config is within the limits", () => {
+test('the resolver configuration of a pod with any search domains is within the limits', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ minLength: 1, maxLength: 300 }), { maxLength: 60 }), (searches) => {
       const { config, events } = made({ dnsPolicy: 'None', dnsConfig: { searches } });

@@ -40,9 +40,9 @@ const maxCachedSandboxes = 1_024;
 const maxCachedMessages = 256;
 
 /**
- * Observes pods in the runtime; every result reflects the runtime's current state. Cached are only
- * the status of a sandbox, whose addresses do not change while the runtime lists it in the same
- * state, and the termination message of an exited container.
+ * Observes pods in the runtime; every result reflects the runtime's current state. Only two things
+ * are cached: the status of a sandbox, whose addresses do not change while the runtime lists it in
+ * the same state, and the termination message of an exited container.
  */
 export class RuntimeObserver {
   readonly #deps: ObserverDeps;
@@ -310,7 +310,8 @@ interface Created {
 }
 
 /**
- * Compares by creation time; ids decide between equal times, so that the order is deterministic.
+ * Sorts sandboxes or containers by creation time, newest first, and by id when the times are equal,
+ * so that the order is deterministic.
  */
 function newestFirst(a: Created, b: Created): number {
   return compare(b.createdAtNs, a.createdAtNs) || compare(a.id, b.id);

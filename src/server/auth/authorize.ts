@@ -18,7 +18,10 @@ export interface Authorizer {
   ): Promise<'allowed' | 'not-allowed'>;
 }
 
-/** The parts of a request that clients choose freely. */
+/**
+ * The request to authorize. The client chooses its path freely, so reviews for very long paths are
+ * not cached.
+ */
 export interface AuthorizedRequest {
   readonly path: string;
 }

@@ -141,7 +141,8 @@ function parseBundle(path: string, pem: string): CaBundle {
     );
   }
   try {
-    if (blocks.length !== count) throw new Error('a block has no end, or contains more than base64');
+    if (blocks.length !== count)
+      throw new Error('a PEM block has no end line, or contains characters other than base64');
     return { pem, certificates: blocks.map((each) => new X509Certificate(each)) };
   } catch (cause) {
     throw new KubelingError(

@@ -94,7 +94,7 @@ interface CacheEntry<T> {
 
 const maxEntries = 8_192;
 
-/** Caches review results, each for a separate time. */
+/** Caches review results; each result has its own expiry. */
 export class ReviewCache<T> {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #entries = new LruMap<string, CacheEntry<T>>({ capacity: maxEntries });

@@ -34,7 +34,10 @@ export interface CommandToTranslate {
    * Whether the request starts a new process or attaches to a process that may already have exited.
    */
   readonly process: 'new' | 'attached';
-  /** How output is treated after the client's input has ended. */
+  /**
+   * Whether the session waits for the end of stderr (`listen`) or not (`leave`) after the client's
+   * input has ended.
+   */
   readonly afterInput: AfterInput;
 }
 
@@ -205,7 +208,8 @@ async function readClient(
 }
 
 /**
- * The channel of a message is its first byte, which the protocol requires; an empty piece has none.
+ * Returns the channel of a message, which is its first byte. A message whose first piece is empty
+ * keeps the channel of the previous message.
  */
 function channelOf({ bytes }: MessagePiece, before: number | undefined): number | undefined {
   return bytes[0] ?? before;

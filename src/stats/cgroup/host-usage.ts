@@ -13,7 +13,10 @@ export interface InterfaceUsage {
   readonly txDropped: number;
 }
 
-/** Loopback and container interfaces, whose traffic is reported for the containers. */
+/**
+ * Matches loopback and container interfaces. They are not reported for the node, because their
+ * traffic is reported for the containers.
+ */
 const inward = /^(?:lo$|veth|docker|nerdctl)/;
 
 /**

@@ -121,7 +121,8 @@ export class MirrorPods {
       const isDone = await this.#delete(plan.mirror, plan.why, signal);
       this.#created.delete(name);
       this.#outlived.delete(name);
-      // Another client was faster; the watch delivers the result.
+      // When another client has already deleted or replaced the mirror pod, the watch delivers
+      // that; the name is reconciled again later.
       if (!isDone) return this.#queue.add(name, watchLagMs);
     }
     if (plan.do === 'create' || plan.do === 'replace') await this.#create(name, plan.pod, signal);

@@ -203,8 +203,8 @@ describe('StatusWriter', () => {
     const { api, clock, say } = await atWork(t, pod);
     say(pod, { ...running, reason: 'B' });
     await clock.advance(0);
-    // The copy of the watch still has A, so a comparison with that copy would find nothing to
-    // write.
+    // The watch still delivers a pod with the reason A, so a comparison with that pod would find
+    // nothing to write.
     say(pod, { ...running, reason: 'A' });
     await clock.advance(0);
     assert.deepEqual(api.verbs(), ['patch', 'patch']);

@@ -39,7 +39,10 @@ export interface StatusWriterDeps {
 interface Written {
   /** UID of the object that the status was written to; a static pod may get another mirror pod. */
   readonly apiUid: PodUid;
-  /** The cached status that the API server has; another one must be written. */
+  /**
+   * The cached status that the API server is known to have; any other cached status must be
+   * written.
+   */
   readonly entry: VersionedStatus;
   /** The pod as delivered by the watch with which the status was compared. */
   readonly watched: Pod;
@@ -287,7 +290,7 @@ function isPassing(status: PodStatus): boolean {
 
 /** Counts the patches and deletions of the writer; its methods never throw. */
 export interface StatusWriterObserver {
-  /** The API server has a status `ms` milliseconds after it changed. */
+  /** Records the milliseconds from a status change until the API server has the status. */
   synced(ms: number): void;
 }
 

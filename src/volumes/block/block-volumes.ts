@@ -167,7 +167,7 @@ export class BlockVolumes {
     if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
     if ((await files.readLink(link)) === device) return;
     await files.makeDirectory(ofPod, directoryMode);
-    // The link belongs to a previous device, for example of before a reboot, so it is replaced.
+    // The link belongs to a previous device, for example from before a reboot, so it is replaced.
     if ((await files.kindAt(link)) === 'link') await files.unlink(link);
     await files.link(device, link);
   }

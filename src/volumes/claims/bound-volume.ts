@@ -230,7 +230,9 @@ export type ClaimProblem =
       readonly reason: 'FailedMount' | 'FailedMapVolume' | 'FailedAttachVolume';
       /** Time of the next mount attempt, when it is earlier than the regular back-off. */
       readonly retryAtMs?: number | undefined;
-      /** `none` when the attach limit of the node is reached. */
+      /**
+       * `none` when the volume has no room on the node, because the node's attach limit is reached.
+       */
       readonly room?: 'none' | undefined;
     };
 

@@ -38,9 +38,13 @@ export async function publishContextOf(
   const { attached, attachError, attachmentMetadata = {} } = found.status ?? { attached: false };
   if (attached) return attachmentMetadata;
   if (attachError?.errorCode === resourceExhausted && spec?.nodeAllocatableUpdatePeriodSeconds !== undefined)
-    throw new KubelingError('VOLUME_ATTACH_LIMIT', waits(attachError.message ?? 'no room').message, {
-      details: { stage, retryAtMs: clock.monotonicMs() + pollMs },
-    });
+    throw new KubelingError(
+      'VOLUME_ATTACH_LIMIT',
+      waits(attachError.message ?? 'the attach limit of the node is reached').message,
+      {
+        details: { stage, retryAtMs: clock.monotonicMs() + pollMs },
+      },
+    );
   if (attachError !== undefined) throw waits(attachError.message ?? 'it could not be attached');
   if (found.metadata?.deletionTimestamp !== undefined) throw waits('volume attachment is being deleted');
   throw waits(`volume ${handle} is not attached for volume attachment ${attachment}`);

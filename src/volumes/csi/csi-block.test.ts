@@ -276,12 +276,12 @@ describe('CSI block volumes', () => {
   it('rejects the pod with VOLUME_ATTACH_LIMIT when the attach limit stays reached for two minutes', async () => {
     const { state, clock, full, block } = createEnvironment();
     const stage = 'MountVolume.WaitForAttach failed';
-    state.attaching = new KubelingError('VOLUME_ATTACH_LIMIT', 'no room', {
+    state.attaching = new KubelingError('VOLUME_ATTACH_LIMIT', 'attach limit reached', {
       details: { stage, retryAtMs: 1 },
     });
     await assert.rejects(block.setUp(pod, volume, show, signal), {
       code: 'VOLUME_UNUSABLE',
-      message: 'no room',
+      message: 'attach limit reached',
     });
     assert.deepEqual(full, []);
     await clock.advance(123_000);

@@ -100,7 +100,9 @@ export async function readVolumeData(
   }
 }
 
-/** Returns the origin field for a data file. */
+/**
+ * Returns the data file's field for the origin of a volume, which marks a migrated in-tree volume.
+ */
 export function originIn(origin: VolumeData['origin']): Readonly<Record<string, string>> {
   return origin === undefined ? {} : { [originKey]: origin };
 }

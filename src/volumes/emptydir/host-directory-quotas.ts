@@ -187,7 +187,7 @@ export function freeProject(directory: string, used: ReadonlySet<number>): numbe
     const id = firstProject + ((preferred + step) % count);
     if (!used.has(id)) return id;
   }
-  throw new Error('all numbers of projects are taken');
+  throw new Error('all project ids are in use');
 }
 
 /** Parses the project ids of /etc/projects, whose lines are `number:directory`. */

@@ -5,7 +5,7 @@ import { callsToChange, fileCallsFor, isQuickPath } from './quick-files.ts';
 const pod = '/var/lib/kubelet/pods/8f0c';
 const volumes = `${pod}/volumes`;
 
-test('reads only directories created by this node without the thread pool', () => {
+test('paths in directories that only this node changes are read without the thread pool', () => {
   const quick = [
     '/var/lib/kubelet/pods',
     pod,
