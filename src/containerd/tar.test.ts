@@ -74,8 +74,9 @@ describe('tarArchive', () => {
   });
 
   it('the length of a pax record includes the digits of the length itself', () => {
-    // The rest " path=" and newline are 7 bytes: a name of 91 makes 98, and with the two digits of
-    // the length 100, which needs a third digit.
+    // Besides the name and the length itself, a pax record has 7 bytes: " path=" and a newline.
+    // With a name of 91 bytes these are 98, and with the two digits of the length 100, which needs
+    // a third digit.
     for (const length of [91, 92, 93]) {
       const name = `ä${'x'.repeat(length - 2)}`;
       const [record] = readTar(tarArchive([file(name)]));

@@ -4,7 +4,7 @@ import { KubelingError } from '../lib/index.ts';
 export type TarEntry = { readonly path: string } & (
   | { readonly kind: 'file'; readonly mode: number; readonly data: Uint8Array }
   | { readonly kind: 'directory'; readonly mode: number }
-  /** The entry is a symbolic link. */
+  /** A symbolic link to `target`. */
   | { readonly kind: 'link'; readonly target: string }
 );
 

@@ -131,7 +131,7 @@ describe('CRI calls', () => {
     assert.deepEqual(observed, ['create_container 0 CRI_BAD_ANSWER']);
   });
 
-  test('a failed CRI call throws an error whose kind determines the reaction', async () => {
+  test('a failed CRI call throws an error with the message of the runtime and the kind of its gRPC status', async () => {
     const { client } = createHarness({
       containerStatus: async () => Promise.reject(new GrpcError('NOT_FOUND', 'no such container')),
     });

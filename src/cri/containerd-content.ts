@@ -57,7 +57,8 @@ async function collectDigests(
   const metadata = { 'containerd-namespace': criNamespace };
   for await (const { info } of content.list(request, { signal, metadata })) {
     for (const { digest, labels } of info) {
-      // The label of the content lists all repositories of a registry to which it belongs.
+      // containerd stores in a label per registry a list of all repositories to which the content
+      // belongs.
       if (!(labels[label] ?? '').split(',').includes(path)) continue;
       digests.add(digest);
       for (const [name, value] of Object.entries(labels)) if (name.startsWith(childLabel)) digests.add(value);

@@ -82,7 +82,8 @@ export async function publishContainerdEvent(
   containerId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  // The event has the payload of a TaskPaused event, which every reader of task events can decode.
+  // The test event is encoded as TaskPaused, because every reader of task events can decode that
+  // type.
   const event = { typeUrl: 'containerd.events.TaskPaused', value: TaskEvent.encode({ containerId }) };
   const metadata = { 'containerd-namespace': criNamespace };
   try {

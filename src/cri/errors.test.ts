@@ -78,7 +78,7 @@ test('other failures of a command, and timeouts of other calls, do not become CR
   assert.equal(translateError('startContainer', other, open).code, 'CRI_FAILED');
 });
 
-test('a KubelingError is returned unchanged', () => {
+test('converting a KubelingError returns it unchanged', () => {
   for (const error of [
     new KubelingError('CRI_BAD_ANSWER', 'x'),
     new KubelingError('BUG', 'y'),

@@ -104,7 +104,7 @@ test('rejects a container with empty metadata or image', () => {
   assert.deepEqual(missing('containerStatus', { status }), ['metadata.name', 'image']);
 });
 
-test('a status response requires both conditions, with any value', () => {
+test('a status response must contain the conditions RuntimeReady and NetworkReady, whether true or false', () => {
   assert.deepEqual(missing('status', { status: { conditions } }), []);
   assert.deepEqual(missing('status', { status: { conditions: conditions.slice(1) } }), ['RuntimeReady']);
   assert.deepEqual(missing('status', {}), ['RuntimeReady', 'NetworkReady']);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { isKind, KubelingError } from '../lib/index.ts';
 import { parseEndpoint } from './transport.ts';
 
-test('a path and a unix URL are equivalent', () => {
+test('a runtime endpoint may be a path or the equivalent unix URL', () => {
   const target = 'unix:///run/containerd/containerd.sock';
   assert.equal(parseEndpoint('/run/containerd/containerd.sock'), target);
   assert.equal(parseEndpoint('unix:///run/containerd/containerd.sock'), target);

@@ -36,7 +36,7 @@ export interface PodStory {
 export interface FlightRecorderOptions {
   readonly clock: Clock;
   /**
-   * The node name, which static pods have at the end of their name; users search for the name in
+   * The node name. The names of static pods end with it, but users search for them by the name in
    * the manifest.
    */
   readonly nodeName?: string;

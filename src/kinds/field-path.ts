@@ -18,7 +18,7 @@ export class FieldPath {
 
   static readonly root: FieldPath = new FieldPath(undefined, undefined);
 
-  /** Several names append several segments. */
+  /** Appends one segment per name. */
   child(...names: readonly string[]): FieldPath {
     return names.reduce<FieldPath>((path, name) => new FieldPath(path, { kind: 'field', name }), this);
   }
@@ -66,7 +66,10 @@ export class FieldPath {
 }
 
 interface Found {
-  /** Undefined when the value is missing from the text; `at` is then the position of its parent. */
+  /**
+   * The tree of the value; undefined when the value is missing from the text: `at` is then the
+   * position of its parent.
+   */
   readonly tree: YamlTree | undefined;
   readonly at: TextPosition;
 }

@@ -49,7 +49,10 @@ export function readinessChecks(health: HealthSource): readonly HealthCheck[] {
   ];
 }
 
-/** Before the first iteration of the sync loop, the limit counts from the start of the kubelet. */
+/**
+ * Fails when the sync loop does not advance within a limit. Before its first iteration, the limit
+ * counts from the start of the kubelet.
+ */
 function syncLoopCheck({ clock, loop, syncFrequencyMs }: HealthSource): HealthCheck {
   const limitMs = Math.max(2 * syncFrequencyMs, slowLoopMs);
   const createdMs = clock.monotonicMs();

@@ -179,8 +179,14 @@ export interface ClusterLink {
   readonly resourceClaim?:
     | ((namespace: string, name: string, signal: AbortSignal) => Promise<ResourceClaim>)
     | undefined;
-  /** Connects the state of the kubelet to the pods of the API: the stage after the state. */
+  /**
+   * Connects the kubelet to the pods of the API. This is the second stage of building the kubelet,
+   * right after its state.
+   */
   readonly connectPods: (state: KubeletState) => ClusterPods;
-  /** Creates what maintains the Node object: the last stage. */
+  /**
+   * Connects the kubelet to its Node object in the API. This is the last stage of building the
+   * kubelet.
+   */
   readonly connectNode: (parts: KubeletParts, control: KubeletControl) => ConnectedNode;
 }

@@ -4,7 +4,10 @@ import type { NodeShutdown } from '../node/shutdown/index.ts';
 import type { ClusterPods } from './kubelet-deps.ts';
 import type { KubeletState } from './stages/state.ts';
 
-/** Undefined for a node that does not delay its shutdown: its code is not loaded. */
+/**
+ * Creates the manager of node shutdowns. Returns undefined for a node that does not delay its
+ * shutdown, so that the code of the manager is not loaded.
+ */
 export async function openNodeShutdown(
   state: KubeletState,
   clusterPods: ClusterPods | undefined,

@@ -260,8 +260,8 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /**
-   * The checkpoint is written while the regular containers start. If it is missing, a restarted
-   * kubelet inspects the init containers instead.
+   * Writes the checkpoint that the init containers of the sandbox have finished, while the regular
+   * containers start. If it is missing, a restarted kubelet inspects the init containers instead.
    */
   async #recordInitialized(pod: Pod, observed: ObservedPod, context: PlanContext): Promise<void> {
     // A pod that restarts all containers runs its init containers again, also in the same sandbox.
@@ -356,8 +356,8 @@ export class KubeletPodSyncer implements PodSyncer {
         throw error;
       }),
     ] as const;
-    // Waits for both before the failed sync returns, so that no work of it continues in the
-    // background.
+    // If creating the cgroup or the directories fails, the sync still waits for the other of the two,
+    // so that none of its work continues in the background.
     await Promise.allSettled(creations);
     const [cgroup] = await Promise.all(creations);
     if (cgroup === 'created') this.#deps.resizes.cgroupCreated(pod);

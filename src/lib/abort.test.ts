@@ -149,11 +149,11 @@ test('work is not started when the parent is already aborted', async () => {
 test('work that throws synchronously leaves no timer', async () => {
   const clock = new VirtualClock();
   const work = () => {
-    throw new Error('at once');
+    throw new Error('thrown synchronously');
   };
   await assert.rejects(
     withDeadline({ clock, ms: 10, what: 'x' }, work, new AbortController().signal),
-    /at once/,
+    /thrown synchronously/,
   );
   assert.equal(clock.pendingTimers, 0);
 });
@@ -163,10 +163,13 @@ test('the first failure of concurrent work under a deadline aborts the rest', as
   const parent = new AbortController();
   const work = (signal: AbortSignal) =>
     Promise.all([
-      Promise.reject(new Error('one failed')),
+      Promise.reject(new Error('first operation failed')),
       withDeadline({ clock, ms: 1000, what: 'y' }, never, signal),
     ]);
-  await assert.rejects(withDeadline({ clock, ms: 10, what: 'x' }, work, parent.signal), /one failed/);
+  await assert.rejects(
+    withDeadline({ clock, ms: 10, what: 'x' }, work, parent.signal),
+    /first operation failed/,
+  );
   await settle();
   assert.equal(clock.pendingTimers, 0);
 });
@@ -175,10 +178,12 @@ test('the first failure of allOrAbort aborts the rest, and no listener is left',
   const parent = new AbortController();
   const observed: boolean[] = [];
   const both = (signal: AbortSignal) =>
-    Promise.all([Promise.reject(new Error('one of two')), abortable(never(), signal)]).finally(() => {
-      onAbort(signal, () => observed.push(true));
-    });
-  await assert.rejects(allOrAbort(both, parent.signal), /one of two/);
+    Promise.all([Promise.reject(new Error('first operation failed')), abortable(never(), signal)]).finally(
+      () => {
+        onAbort(signal, () => observed.push(true));
+      },
+    );
+  await assert.rejects(allOrAbort(both, parent.signal), /first operation failed/);
   assert.deepEqual(observed, [true]);
   assert.equal(listeners(parent.signal), 0);
 });

@@ -46,7 +46,7 @@ test('rejects an invalid policy and names every invalid field', () => {
   assert.throws(() => new Backoff({ baseMs: Number.NaN, maxMs: 1 }, seededRandom(1)), /baseMs/);
 });
 
-test('without resets delays never shrink before jitter, and stay within their bounds with jitter', () => {
+test('without a reset the delay before jitter never shrinks, and jitter stays within its bounds', () => {
   const policies = fc.record({
     baseMs: fc.integer({ min: 1, max: 1000 }),
     maxMs: fc.integer({ min: 1000, max: 100_000 }),

@@ -2,14 +2,16 @@ import { KubelingError } from './errors.ts';
 import { LruMap } from './lru.ts';
 import { jitter, type Random } from './random.ts';
 
-/** How the delay grows with consecutive failures. Independent of who waits and of the clock. */
+/** The policy of a back-off: how the delay grows with consecutive failures. */
 export interface BackoffPolicy {
   readonly baseMs: number;
   /** The factor by which the delay grows with each failure; 2 by default. */
   readonly factor?: number;
   /** The maximum delay before jitter, so that waiters at the maximum still spread. */
   readonly maxMs: number;
-  /** Extends each delay by a random share up to this one; 0 by default. */
+  /**
+   * The maximum share of random jitter: 0.5 extends each delay by up to half of it; 0 by default.
+   */
   readonly jitter?: number;
   /**
    * A failure this long after the previous one counts as the first again; by default twice the

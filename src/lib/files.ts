@@ -67,8 +67,8 @@ export async function removeLeftoverTemps(directory: string): Promise<string[]> 
 }
 
 async function writeTemp(path: string, data: string | Uint8Array, options: WriteOptions): Promise<void> {
-  // The file is readable by its owner only until it is complete: the content may be a secret, and
-  // the umask is unknown.
+  // Until the file is complete, only its owner can read it: the content may be a secret, and the
+  // umask is unknown.
   await using file = await open(path, 'wx', ownerOnly);
   await file.writeFile(data);
   // Owner and mode are changed through the handle: other users who may write to the directory could

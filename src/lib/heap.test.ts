@@ -43,7 +43,7 @@ test('clear releases every item of the heap', () => {
   assert.equal(heap.size, 0);
 });
 
-test('any sequence of pushes, removals and moves leaves a heap that drains in order', () => {
+test('a heap returns its items in the order of their rank after any sequence of pushes, removals and moves', () => {
   const step = fc.record({
     act: fc.constantFrom('push', 'delete', 'move'),
     at: fc.nat(50),

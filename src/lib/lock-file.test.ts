@@ -13,7 +13,10 @@ const created: string[] = [];
 let dir = '';
 let clock = new VirtualClock();
 
-/** A fake /proc in which this process was started at tick 100 of the boot "now". */
+/**
+ * A fake /proc, in which the boot ID is "now" and this process was started at clock tick 100 after
+ * boot.
+ */
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'lock-'));
   created.push(dir);

@@ -71,7 +71,8 @@ async function waitForLock(path: string, owner: Owner, deps: LockDeps, signal: A
 async function tryLock(path: string, owner: Owner, processes: ProcessTable): Promise<Owner | undefined> {
   if (await createExclusive(path, owner)) return undefined;
   const holder = await readLockOwner(path);
-  // The lock was released between the two calls, so it is tried again.
+  // The lock file was removed between the attempts to create and to read it, so the caller tries
+  // again.
   if (holder === undefined) return owner;
   if (await processes.isAlive(holder)) return holder;
   return await replaceDeadOwner(path, { dead: holder, owner }, processes);
@@ -128,7 +129,7 @@ export async function readLockOwner(path: string): Promise<Owner | undefined> {
     const { pid, startTime, bootId, token } = JSON.parse(text) as Owner;
     if (/^[0-9a-f]+$/.test(token)) return { pid, startTime, bootId, token };
   } catch {
-    // Invalid JSON is handled like an invalid token.
+    // Invalid JSON is handled below like a lock without a valid token.
   }
   return { pid: 0, startTime: 0, bootId: '', token: 'damaged' };
 }

@@ -20,8 +20,8 @@ export interface ProcessInfo extends ProcessIdentity {
 }
 
 /**
- * The namespaces in which a process must be together with kubeling so that user IDs and paths mean
- * the same for both.
+ * The namespaces that a process must share with kubeling so that user IDs and paths have the same
+ * meaning for both.
  */
 type Namespace = 'user' | 'pid' | 'mnt';
 

@@ -159,7 +159,7 @@ test('formatting a formatted quantity again changes nothing', () => {
   );
 });
 
-test('subtracting a quantity that was added returns the first one', () => {
+test('adding a quantity and subtracting it again returns the original quantity', () => {
   const any = fc
     .bigInt({ min: -limit, max: limit })
     .map((nanos): Quantity => ({ nanos, format: 'DecimalSI' }));

@@ -95,7 +95,7 @@ function scaled(number: string, suffix: Suffix): bigint {
   const tens = 9 - fraction.length + (suffix.base === 10 ? suffix.exponent : 0);
   const amount = suffix.base === 2 ? digits << BigInt(suffix.exponent) : digits;
   if (tens >= 0) return amount * (powersOfTen[tens] ?? 10n ** BigInt(tens));
-  // The divisor is so large that the result is one billionth for any digits.
+  // The divisor exceeds the largest possible amount, so the result, rounded up, is one billionth.
   return -tens > maxTextLength * 2 ? 1n : divideUp(amount, 10n ** BigInt(-tens));
 }
 

@@ -216,7 +216,7 @@ class CommandRun {
     try {
       process.kill(-pid, name);
     } catch {
-      // The process group has already exited.
+      // The signal could not be sent because the process group has already exited.
     }
   }
 

@@ -31,7 +31,7 @@ test('a failure reaches every caller and is not cached', async () => {
   assert.equal(await flights.run('a', async () => 7, open()), 7);
 });
 
-test('a run continues while one caller waits, and is aborted with the last one', async () => {
+test('a run continues while at least one caller waits, and is aborted with its last caller', async () => {
   const flights = new SingleFlight<string, number>();
   const observed: AbortSignal[] = [];
   const work = (signal: AbortSignal) => {

@@ -97,7 +97,7 @@ describe('checks of paths', () => {
     assert.equal(asked.length, 2);
   });
 
-  it('a path with symbolic links to a remote file system is not accessed before that was probed', async () => {
+  it('a remote file system is probed before a path that leads to it through symbolic links is accessed', async () => {
     const { asked, touched, dead, links, check } = createHarness();
     links.set('/data', 'mnt/near/../other');
     links.set('/mnt/other', '/mnt/far/deep');

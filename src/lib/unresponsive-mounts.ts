@@ -168,8 +168,8 @@ export class UnresponsiveMounts {
   }
 
   /**
-   * The mount table is long and needed often, so it is cached for a short time, in which a file
-   * system could become unresponsive as well.
+   * The mount table is long and needed often, so it is cached for a short time. A check with it may
+   * be outdated, but a file system can become unresponsive right after any check.
    */
   async #mounts(): Promise<MountTable> {
     const recent = this.#recent();
@@ -260,8 +260,8 @@ export function hostUnresponsiveMounts(clock: Clock, random: Random): Unresponsi
 }
 
 /**
- * Directories of volumes in which other processes mount remote file systems; the cached mount table
- * may be older than such a mount, so the thread pool is used.
+ * Paths below volumes that other processes may mount from remote servers. The cached mount table
+ * may be older than such a mount, so links at these paths are read in the thread pool.
  */
 const remoteBlockTypes = /\/kubernetes\.io[~/](?!configmap|secret|downward-api|projected|empty-dir)/;
 

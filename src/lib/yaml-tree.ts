@@ -43,7 +43,7 @@ export interface YamlProblem extends TextPosition {
 export interface YamlText {
   /** The tree of the first document; undefined when it is empty or invalid. */
   readonly tree: YamlTree | undefined;
-  /** The position of the first further document that is not empty. */
+  /** The position of the second document that is not empty; undefined if there is only one. */
   readonly second: TextPosition | undefined;
   readonly problems: readonly YamlProblem[];
 }

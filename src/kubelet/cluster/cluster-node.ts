@@ -94,7 +94,7 @@ export interface ClusterNodeOptions extends Pick<NodeInputsOptions, 'capacity' |
    * not persisted by default.
    */
   readonly copies?: ClusterCopies | undefined;
-  /** Further loops that run as long as the kubelet. */
+  /** Additional background loops, which run as long as the kubelet. */
   readonly extraLoops?: BackgroundLoops | undefined;
 }
 

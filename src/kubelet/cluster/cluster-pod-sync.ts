@@ -47,7 +47,10 @@ export class ClusterPodSync implements Disposable {
   readonly writer: StatusWriter;
   readonly #deps: ClusterPodSyncDeps;
   readonly #state: KubeletState;
-  /** Limits how often an object that changes constantly syncs the pods that use it. */
+  /**
+   * Limits how often a Secret, ConfigMap or claim that changes constantly triggers a sync of the
+   * pods that use it.
+   */
   readonly #syncRequests: KeyedThrottle<PodUid>;
 
   constructor(deps: ClusterPodSyncDeps, state: KubeletState) {

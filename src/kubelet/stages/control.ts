@@ -36,10 +36,10 @@ import type { KubeletRuntime } from './runtime.ts';
 import type { KubeletState } from './state.ts';
 import type { KubeletVolumes } from './volumes.ts';
 
-/** The earlier stages of the kubelet, which the control stage uses. */
+/** The results of the earlier stages of building the kubelet, which the control stage uses. */
 export interface KubeletParts {
   readonly state: KubeletState;
-  /** Undefined for a standalone node. */
+  /** The pods of the API; undefined for a standalone node. */
   readonly clusterPods: ClusterPods | undefined;
   readonly resources: KubeletResources;
   readonly volumes: KubeletVolumes;

@@ -123,7 +123,8 @@ const maxMissing = 100;
 export class KernelFiles {
   #buffer: Buffer | undefined;
   /**
-   * Names of files that were missing in some directory: cgroups of one kind lack the same files.
+   * Names of files that were missing in a cgroup. They are usually missing in other cgroups too, so
+   * their existence is checked before they are opened.
    */
   readonly #missing = new Set<string>();
 

@@ -25,7 +25,7 @@ describe('detectCgroupLayout', () => {
     assert.ok(cgroupRoots(layout).includes('/sys/fs/cgroup/unified'));
   });
 
-  it('uses the shortest path of a controller mounted twice, and none that is mounted over', async () => {
+  it('uses the shortest path of a controller that is mounted twice, and ignores a mount that a later one hides', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v1' });
     const text = await host.mountinfo();
     const twice = text.replaceAll('/sys/fs/cgroup/memory', '/far/away/from/sys/fs/cgroup/memory');

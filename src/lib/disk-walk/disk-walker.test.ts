@@ -97,7 +97,7 @@ test('abandons a thread that is blocked in the kernel, up to a limit', async () 
   }
   assert.equal(threads.length, 2);
   await assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /2 threads are blocked/);
-  threads[0]?.events.onEnd(new Error('free again'));
+  threads[0]?.events.onEnd(new Error('the file system responds again'));
   const again = walker.usagesOf([{ path: '/a' }], 1_000, signal);
   await clock.advance(0);
   assert.equal(threads.length, 3);

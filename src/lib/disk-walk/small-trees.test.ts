@@ -53,7 +53,10 @@ test('counts a single file the same as a walk', async () => {
     assert.deepEqual(new SmallTreeCounter(Date.now).count(what, nothing), await walkTree(what, around));
 });
 
-/** The step in which file systems store times. */
+/**
+ * Waits until the file system stores a new time for changes, because file systems store times in
+ * steps.
+ */
 function awaitNextTime(path: string): void {
   const { ctimeMs } = lstatSync(join(path, 'main'));
   const probe = `${path}-probe`;

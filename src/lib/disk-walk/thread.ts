@@ -151,7 +151,8 @@ export class RateLimit {
   }
 }
 
-// A module that imports this file only gets its functions; the thread starts serving.
+// Starts to serve requests only in the worker thread; other modules may import this file for its
+// functions.
 if (parentPort !== null && workerData === 'disk-walk') {
   try {
     // On Linux this sets the priority of the thread, not of the process.

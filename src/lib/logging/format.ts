@@ -41,7 +41,10 @@ function formatText(pid: number, record: LogRecord): string {
   return [head, quote(record.message), ...shown].join(' ');
 }
 
-/** Appends an underscore to fields that have the name of a key of the record. */
+/**
+ * Renames log fields that would overwrite a key of the record, such as the message, by appending an
+ * underscore.
+ */
 function withoutClashes(own: object, fields: PlainFields): PlainFields {
   const entries = Object.entries(fields);
   return Object.fromEntries(

@@ -115,7 +115,8 @@ function plainRecord(record: LogFields, walk: Walk): PlainFields {
       entries.push([shortKey(key), hides(key) ? redactedValue(value) : plainValue(value, walk)]);
   }
   if (keys.length > maxItems) entries.push(['<more>', keys.length - maxItems]);
-  // Built from entries, because a key may be __proto__.
+  // Uses Object.fromEntries, because assigning a key named __proto__ would change the prototype
+  // instead.
   return Object.fromEntries(entries);
 }
 

@@ -15,7 +15,7 @@ import { keyedController } from './keyed-controller.ts';
 
 /** The address at which pods reach the server through the `kubernetes` Service. */
 export type ServerEndpoint =
-  /** The server listens only on addresses that pods cannot reach, such as loopback. */
+  /** Pods cannot reach the server, because it listens only on addresses such as loopback. */
   | { readonly kind: 'unreachable'; readonly port: number }
   | { readonly kind: 'at'; readonly address: string; readonly port: number };
 
@@ -141,7 +141,7 @@ export interface NamespaceContentsDeps {
 
 const account = 'default';
 const bundle = 'kube-root-ca.crt';
-/** How often the CA bundle is read again, because its renewal is not notified. */
+/** How often the CA bundle is read again, because no event reports its renewal. */
 const resyncMs = 300_000;
 
 /** Creates the default service account and the CA bundle ConfigMap in every namespace. */
@@ -163,7 +163,10 @@ export function namespaceContentsController(deps: NamespaceContentsDeps): Contro
   });
 }
 
-/** Also called directly at start, so that clients never read a namespace without these objects. */
+/**
+ * Ensures that a namespace has the default service account and the current CA bundle ConfigMap.
+ * Also called directly at start, so that clients never read a namespace without these objects.
+ */
 export function ensureNamespaceContents(deps: NamespaceContentsDeps, name: string): 'there' | 'no-namespace' {
   const { context, client, rootCertificates } = deps;
   const namespace = context.objects.get(namespaces, undefined, name);

@@ -24,7 +24,9 @@ const decidedTtlMs = hourMs;
 const pendingTtlMs = 24 * hourMs;
 const shortestSeconds = 600;
 const yearMs = 365 * 24 * hourMs;
-/** Certificates become valid earlier by this time, for clients whose clock is slow. */
+/**
+ * The start of a certificate's validity is set back by this time, for clients whose clock is slow.
+ */
 const backdatedMs = 300_000;
 
 /**
@@ -44,7 +46,8 @@ export function certificateController(deps: CertificateControllerDeps): Controll
     initialKeys: all,
     keysFor: ({ type, resource, object }) => {
       if (resource.plural === requests.plural) return type === 'DELETED' ? [] : [object.metadata.name];
-      // The node addresses decide whether a serving certificate is approved.
+      // A change of the node's addresses enqueues all requests, because they decide whether a
+      // serving certificate is approved.
       return resource.plural === nodes.plural &&
         object.metadata.name === deps.localNode &&
         isMoved(object, type)

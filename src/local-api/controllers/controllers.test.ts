@@ -389,7 +389,7 @@ test('approves a serving certificate only for the addresses of the node', async 
   assert.equal(conditionOf(harness.get(certificateSigningRequests, 'other'), 'Approved'), undefined);
 });
 
-test('deletes expired events, and of too many events those of live pods last', async () => {
+test('deletes expired events and those above the maximum number, events of existing pods last', async () => {
   using harness = new KindsRig();
   harness.run({ eventTtlMs: 3_600_000, maxEvents: 2 });
   await harness.rig.pod('live');

@@ -106,8 +106,8 @@ export class ApiServer implements AsyncDisposable {
       handshakeTimeout: handshakeTimeoutMs,
       keepAliveTimeout: keepAliveMs,
       ...guardedServerOptions,
-      // This only selects how Node.js delivers the request; it is authenticated and authorized in
-      // both cases.
+      // The result only selects whether Node.js emits `request` or `upgrade`; the request is
+      // authenticated and authorized in both cases.
       shouldUpgradeCallback: (incoming) => this.#handler.mayUpgrade(incoming),
     });
     this.#connections.track(server);

@@ -118,7 +118,7 @@ export function warningHeaders(warnings: readonly string[]): string[] {
 /** A client that reads nothing for this time is disconnected. */
 const stalledMs = 60_000;
 
-/** The client does not read the response. */
+/** The error for a client that does not read its response. */
 export class StalledError extends Error {}
 
 /**

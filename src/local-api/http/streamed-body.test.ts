@@ -27,7 +27,8 @@ function listOf(count: number) {
 
 function shaping(shape: OutputContext['shape']): OutputContext {
   let nowMs = Date.parse('2026-01-01T00:00:05Z');
-  // All chunks of a table compute ages for the same time.
+  // The clock advances with each reading, which shows whether all chunks of a table compute ages
+  // for the same time.
   return { entry, shape, includeObject: 'Metadata', nowMs: () => (nowMs += 1_000) };
 }
 

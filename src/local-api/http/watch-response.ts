@@ -43,7 +43,8 @@ export async function sendWatch(
   } catch (error) {
     endWithError(error, outgoing, watch, signal);
   } finally {
-    // The generator is not awaited, because it may not react to the abort.
+    // Ending the generator of events is not awaited, because the generator may not react to the
+    // abort.
     void watch.events.return?.().catch(() => {});
   }
 }

@@ -66,7 +66,8 @@ export const limitRangeStrategy: ResourceStrategy = {
 };
 
 /**
- * For containers, derives missing default limits and requests from the other values of the item.
+ * Adds missing default limits and requests to a LimitRange item for containers, derived from its
+ * other values.
  */
 function withDefaults(item: LimitRangeItem): LimitRangeItem {
   if (item.type !== 'Container') return item;

@@ -113,7 +113,7 @@ export function localSubjectAccessReviewStrategy(authorizer: AccessAuthorizer): 
 }
 
 function rejectIfInvalid({ entry }: ApiCall, causes: readonly FieldCause[]): void {
-  // kube-apiserver omits the kind in this error.
+  // kube-apiserver omits the kind in the Invalid error for a review.
   if (causes.length > 0) throw invalidFields({ kind: '', group: entry.resource.group, name: '' }, causes);
 }
 
@@ -208,7 +208,8 @@ interface Selector {
 }
 
 /**
- * Only `In` requirements limit the requested access; ignoring other operators can only widen it.
+ * The text of a field or label selector in an access review. Only `In` requirements limit the
+ * requested access; ignoring other operators can only widen it.
  */
 function selectorText(
   selector: Selector | undefined,

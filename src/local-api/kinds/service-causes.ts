@@ -169,8 +169,8 @@ function portTwins({ type, ports = [] }: ServiceSpec): readonly FieldCause[] {
 }
 
 /**
- * The port with Go field names, as kube-apiserver prints it in the error; it compares only protocol
- * and port.
+ * The service port with Go field names, as kube-apiserver prints a duplicate port in the error; it
+ * compares only protocol and port.
  */
 function portInGoFields({ port, protocol }: ServicePort) {
   return { Name: '', Protocol: protocol, AppProtocol: null, Port: port, TargetPort: 0, NodePort: 0 };

@@ -211,8 +211,8 @@ function withClusterIp(
     return { ...spec, clusterIP: free, clusterIPs: [free] };
   }
   const had = before === undefined ? '' : (asService(before).spec?.clusterIP ?? '');
-  // Validation rejects a change of an immutable clusterIP; the server's own Service may have any
-  // address.
+  // An address that was set before is kept here: validation rejects a change of an immutable
+  // clusterIP. The server's own Service may have any address.
   if (had !== '' || isIP(requested) === 0 || user.name === serverUser.name) return spec;
   if (!range.has(requested))
     throw clusterIpError(

@@ -130,7 +130,8 @@ function driverNameCauses(field: string, name: string): readonly FieldCause[] {
 
 export const csiDriverStrategy: ResourceStrategy = {
   unconditionalUpdate: 'refused',
-  // The generation is counted here, because unlike other kinds a new object of this kind has none.
+  // `prepare` counts the generation, because unlike objects of other kinds a new CSIDriver has
+  // none.
   generation: 'none',
   prepare: preparedDriver,
   validate: validatorFor(dnsSubdomain, csiDriverCauses),

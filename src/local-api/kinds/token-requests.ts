@@ -158,7 +158,7 @@ function podBindings(
   if (requestingNode !== undefined && (request.spec.boundObjectRef?.uid ?? '') === '')
     throw forbiddenForNode(request, 'requested token with a pod binding without a uid');
   const pod = boundTarget(request, pods, request.call.namespace, objects);
-  // Checked first, so that a node gets no information about pods of other nodes.
+  // The requesting node is checked first, so that it gets no information about pods of other nodes.
   if (requestingNode !== undefined) checkNode(request, requestingNode, pod, objects);
   const { name } = request.account.metadata;
   if ((pod.spec?.['serviceAccountName'] ?? 'default') !== name)

@@ -37,7 +37,7 @@ const causesOf = validatorFor(dnsSubdomain, (object, write) => [
   ...updateCauses(object, write),
 ]);
 
-/** The expansion is checked only for valid claims. */
+/** Validates a claim. A change of its size is checked only if everything else is valid. */
 function validateClaim(object: StoredObject, write: WriteContext): readonly FieldCause[] {
   const causes = causesOf(object, write);
   if (causes.length === 0 && write.verb === 'update') checkExpansion(object, write);

@@ -132,7 +132,7 @@ function requestedName({ verb, name, fieldSelector }: NodeRequest): string | und
 }
 
 function checkOwnNode(node: string, request: NodeRequest): string | undefined {
-  // NodeRestriction checks the name of a new object.
+  // A create is allowed here: the NodeRestriction admission plugin checks the name of the new Node.
   const name = requestedName(request);
   if (request.verb === 'create' || name === node) return undefined;
   if (name === undefined) return `node '${node}' cannot read all nodes, only its own Node object`;
@@ -149,7 +149,7 @@ function checkOwnCsiNode(node: string, { verb, name }: NodeRequest): string | un
 
 function checkOwnPods(node: string, request: NodeRequest, objects: Objects): string | undefined {
   const { verb, namespace, name = '', subresource, fieldSelector } = request;
-  // NodeRestriction checks creates and deletes.
+  // Creates and deletes of pods are allowed here: the NodeRestriction admission plugin checks them.
   if (subresource === undefined && (verb === 'create' || verb === 'delete')) return undefined;
   if (verb === 'list' || verb === 'watch')
     return requiredFieldValue(fieldSelector, 'spec.nodeName') === node

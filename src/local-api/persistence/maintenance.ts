@@ -79,8 +79,8 @@ export class Compaction {
   }
 
   /**
-   * Returns free pages to the file system. Not called without writes, so that the disk is not
-   * accessed.
+   * Returns free pages to the file system. Called only after writes, so that an idle store does not
+   * access the disk.
    */
   async #vacuum(signal: AbortSignal): Promise<void> {
     const { thread, onStats } = this.#deps;

@@ -30,8 +30,8 @@ function collect(incoming: IncomingMessage): Promise<Buffer> {
       if (size <= maxBodyBytes) resolve(Buffer.concat(chunks));
       else reject(tooLarge(maxBodyBytes));
     });
-    // Every request is closed at some time, so no error is created for a complete body: that would
-    // cost more than reading it.
+    // Every request ends with `close`, also after a complete body. No error is created then,
+    // because that would cost more than reading the body.
     incoming.on('close', () => incoming.readableEnded || onAborted()).on('error', onAborted);
   });
 }

@@ -70,8 +70,8 @@ function kindSchema(kind: string, known: TopKind['known'] | undefined, sources: 
 }
 
 /**
- * Kinds without a description, because clients print it after the description of the field, and
- * both would be the same.
+ * Kinds whose schema has no description, because clients print it after the description of the
+ * field, and both would be the same.
  */
 function isDescribedByField(kind: string): boolean {
   return /(?:Spec|Status|Source|Projection)$/.test(kind);
@@ -212,7 +212,9 @@ export interface TopKind {
 
 const metaPackage = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-/** The kinds of the meta package from which its other kinds are reached. */
+/**
+ * The kinds of the package meta/v1 from which its other kinds are found through their references.
+ */
 const metaRoots = [
   'ObjectMeta',
   'ListMeta',

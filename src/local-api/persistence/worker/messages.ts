@@ -31,7 +31,10 @@ export interface CommitRequest {
 
 export interface CompactRequest {
   readonly do: 'compact';
-  /** Rows with an earlier store time are removed, and the oldest rows above the limits. */
+  /**
+   * Rows with an earlier store time are removed, and also the oldest rows beyond `keepRows` and
+   * `keepBytes`.
+   */
   readonly olderThan: number;
   readonly keepRows: number;
   readonly keepBytes: number;
