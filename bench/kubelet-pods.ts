@@ -139,7 +139,8 @@ async function idle(node: KubelingNode): Promise<void> {
 }
 
 await using runtime = await openPrivateRuntime();
-// Without the embedded API, whose CPU time and memory would be included.
+// Starts the kubelet without the embedded API, whose CPU time and memory would otherwise be
+// measured too.
 await using node = await KubelingNode.open(undefined, ['--local-api=false']);
 using watch = new RuntimeWatch(node.cri);
 console.log(`containerd ${runtime.version}, Node.js ${process.versions.node}`);

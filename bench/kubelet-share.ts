@@ -1,8 +1,11 @@
 import { Session } from 'node:inspector/promises';
 
-/** Simulated environment: CPU of another machine, or of nothing in production. */
+/**
+ * Files of the simulated environment: in production their CPU time is spent on other machines or
+ * not at all.
+ */
 const environment = /^(?:src\/simulator|test|bench)\/|\/memory-[a-z-]+\.ts$|\/virtual-clock\.ts$/;
-/** Shared library code: its CPU time is attributed to the caller. */
+/** Files of shared libraries: their CPU time is attributed to the caller. */
 const shared = /^src\/lib\//;
 const ours = /^src\//;
 const root = new URL('..', import.meta.url).href;
@@ -33,8 +36,8 @@ export async function kubeletShare(work: () => Promise<void>): Promise<number> {
 }
 
 /**
- * Samples that belong to neither side, such as garbage collection, are left out: they are assumed
- * to divide like the rest.
+ * Samples that belong neither to the kubelet nor to the simulated environment, such as garbage
+ * collection, are left out: they are assumed to divide like the rest.
  */
 function shareOf(nodes: readonly Frame[]): number {
   const byId = new Map(nodes.map((node) => [node.id, node]));

@@ -22,7 +22,7 @@ const clock = realClock();
 const dir = await mkdtemp(join(values.dir ?? tmpdir(), 'bench-store-'));
 const path = join(dir, 'api', 'objects.db');
 
-/** About the size of a pod with its status. */
+/** The content of each stored object, about as large as a pod with its status. */
 const fields = { spec: { text: 's'.repeat(1_500) }, status: { text: 't'.repeat(1_500) } };
 
 try {

@@ -19,8 +19,8 @@ const linesOfBlock = 20_011;
  */
 export function floodScript(seconds: number, pauseSeconds = 0): string {
   const awk = `BEGIN { pad = sprintf("%${lineBytes - 14}s", ""); gsub(/ /, "x", pad); for (i = 0; i < ${linesOfBlock}; i++) printf "%012d %s\\n", i, pad }`;
-  // Shells report children that were killed by a signal; discards this, because it is not a
-  // numbered line.
+  // `exec 2>/dev/null` discards the shell's report of a child that was killed by a signal, because
+  // the report is not a numbered line.
   return `exec 2>/dev/null; awk '${awk}' >/block; timeout ${seconds} sh -c 'while true; do cat /block; sleep ${pauseSeconds}; done'; while true; do sleep 1; done`;
 }
 

@@ -28,7 +28,10 @@ interface Amounts {
   readonly mebibytes: number;
 }
 
-/** Patches between these two amounts increase, or decrease, both CPU and memory. */
+/**
+ * The two amounts between which the benchmark switches: each patch increases, or decreases, both
+ * CPU and memory.
+ */
 const [small, large]: readonly [Amounts, Amounts] = [
   { milliCpu: 100, mebibytes: 64 },
   { milliCpu: 200, mebibytes: 128 },

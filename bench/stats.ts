@@ -11,11 +11,14 @@ import { percentile, print } from './figures.ts';
 
 const count = Number(process.env['POD_COUNT'] ?? 100);
 const rounds = 20;
-/** Warm-up rounds, so that the code is compiled as in a kubelet that runs for an hour. */
+/**
+ * The number of warm-up rounds, after which the code is compiled as in a kubelet that has run for
+ * an hour.
+ */
 const roundsBefore = 100;
 /**
- * Exceeds the one second for which runtime statistics are cached, so every round queries the
- * runtime.
+ * The delay between two rounds: longer than the second for which runtime statistics are cached, so
+ * that every round queries the runtime.
  */
 const gapMs = 1_200;
 const { signal } = new AbortController();
@@ -28,15 +31,15 @@ async function cpuMsOf(work: () => Promise<unknown>): Promise<number> {
 }
 
 /**
- * Measured in separate rounds, because the delay monitor itself wakes the process every
- * millisecond.
+ * Returns how long the work blocks the event loop. This is measured in separate rounds, because the
+ * delay monitor itself wakes the process every millisecond.
  */
 async function blockedMsBy(work: () => Promise<unknown>): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   await work();
   delay.disable();
-  // The monitor counts from tick to tick, so its tick of 1 ms is subtracted.
+  // The monitor measures the time between its ticks, so its tick of 1 ms is subtracted.
   return Math.max(delay.max / 1e6 - 1, 0);
 }
 

@@ -9,7 +9,10 @@ import { percentile, print } from './figures.ts';
 import { processFigures } from './process-figures.ts';
 
 const starts = 7;
-/** Long enough for the process to become idle and to return memory to the kernel. */
+/**
+ * How long the process is left alone before its memory and CPU are measured: long enough to become
+ * idle and to return memory to the kernel.
+ */
 const restMs = 60_000;
 
 async function measure(node: KubelingNode, what: string, target: string): Promise<void> {

@@ -163,7 +163,9 @@ function refuseDuplicates(fileName, message, fields) {
   for (const field of fields) {
     for (const mark of [field.name, field.number]) {
       if (seen.has(mark))
-        throw new Error(`${fileName}: ${message} has ${seen.get(mark)} and ${field.name} as ${mark}`);
+        throw new Error(
+          `${fileName}: ${message} uses the name or number ${mark} for both ${seen.get(mark)} and ${field.name}`,
+        );
       seen.set(mark, field.name);
     }
     if (field.number < 1 || field.number > 536_870_911) {

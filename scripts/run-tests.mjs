@@ -18,7 +18,9 @@ const home = fileURLToPath(new URL('..', import.meta.url));
 const everything = ['src/**/*.test.ts', 'test/**/*.test.ts'];
 /** Directories of the slow tests. */
 const longFirst = ['test/simulation/', 'test/integration/', 'test/', ''];
-/** Far more than any test needs; stops and names a test that hangs. */
+/**
+ * The time limit of a test file, far more than any needs: a test that hangs is stopped and named.
+ */
 const fileLimitMs = 12 * 60_000;
 const shown = 20;
 

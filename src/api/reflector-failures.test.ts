@@ -123,7 +123,7 @@ test('sends no lists while the server is unreachable at start, and is not synced
   await reflector.stop();
 });
 
-test('doubles the delay from 0.8 s to 30 s, each with jitter up to its length', async () => {
+test('doubles the retry delay from 0.8 s up to 30 s, and adds a random delay of at most the same length', async () => {
   const { reflector, server, clock } = reflectorRig();
   const times: number[] = [];
   server.refuse = () => {
@@ -142,7 +142,7 @@ test('doubles the delay from 0.8 s to 30 s, each with jitter up to its length', 
   await reflector.stop();
 });
 
-test('uses the shortest delay for the first failure after two quiet minutes', async () => {
+test('uses the shortest retry delay again for a failure after two minutes without failures', async () => {
   const { reflector, server, clock } = await syncedRig();
   server.refuse = (_, index) => (index < 6 ? unreachable() : undefined);
   server.last.fail(unreachable());

@@ -83,7 +83,7 @@ class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
   #from({ resourceVersion }: WatchQuery, signal: AbortSignal): AsyncIterable<WatchEvent<ApiObject>> {
     const version = Number(resourceVersion);
     if (version < this.#forgotten) throw refusal(410);
-    // Starts one event early, so that an event is delivered twice.
+    // The watch starts one event early, so that one event is delivered twice.
     return this.#following(version - 1, signal);
   }
 

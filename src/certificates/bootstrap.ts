@@ -88,8 +88,8 @@ function openStore({ certDirectory }: BootstrapSettings, { files, clock, log }: 
 }
 
 /**
- * Waits until the server is healthy, at most for a while: the health endpoint may not be accessible
- * to the node.
+ * Waits until the server is healthy, for a limited time, because the node may not be allowed to
+ * access the health endpoint.
  */
 async function waitForServer(
   isHealthy: BootstrapApi['isHealthy'],

@@ -35,7 +35,7 @@ export interface CertificateManagerDeps {
    * identity that never changes.
    */
   readonly debounceMs: number;
-  /** The interval at which `required` is polled. */
+  /** The interval at which `required` is called to detect a changed identity. */
   readonly pollMs: number;
   /** The certificate at start, and whether it must be replaced as soon as possible. */
   readonly first: { readonly pair: KeyPair | undefined; readonly action: 'keep' | 'replace' };
@@ -251,8 +251,8 @@ export class CertificateManager implements ServedCertificate {
     );
     this.#retryAtMs = clock.monotonicMs() + delayMs;
     this.#progress = { kind: 'failed', error, failures: this.#failures };
-    // Only API errors count: a denied request does not show whether the server accepts new
-    // requests.
+    // Only an API error shows whether the server accepts requests; the denial of a signing request
+    // does not.
     if (error instanceof KubelingError && error.code.startsWith('API_')) {
       this.#serverResponds = isApiCode(error, 'API_UNAUTHORIZED', 'API_FORBIDDEN', 'API_NOT_FOUND');
     }
@@ -272,10 +272,13 @@ export class CertificateManager implements ServedCertificate {
   }
 }
 
-/** The progress of the next certificate, from waiting to its request. */
+/**
+ * The progress towards the next certificate, from waiting until it is due to waiting for the
+ * signer.
+ */
 export type RotationProgress =
   | { readonly kind: 'idle' }
-  /** The identity to request is not known yet. */
+  /** Waiting, because the identity to request is not known yet. */
   | { readonly kind: 'unknown'; readonly why: string }
   | { readonly kind: 'settling'; readonly why: string }
   | { readonly kind: 'requesting' }

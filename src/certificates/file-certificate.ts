@@ -19,7 +19,10 @@ export interface FileCertificateDeps {
   readonly log: Logger;
   readonly observer?: RotationObserver | undefined;
   readonly at: PairFiles;
-  /** Renews the files before they are read; returns the delay until the next call. */
+  /**
+   * Renews the files before each read; returns the delay until the next call. Undefined for files
+   * that another program renews.
+   */
   readonly upkeep?: (() => Promise<number>) | undefined;
 }
 

@@ -97,7 +97,7 @@ describe('PodCheckpoints', () => {
     assert.equal(await settled, 1);
   });
 
-  it('restores the records of the previous kubelet, and writes once for an admitted pod', async () => {
+  it('restores the records of the previous kubelet, and writes a repeated admission of a pod only once', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -239,7 +239,7 @@ describe('PodCheckpoints', () => {
     assert.equal(machine.writes.length, before, 'nothing brings the directory back');
   });
 
-  it('stores the source of a pod that is not admitted in memory only', async () => {
+  it('keeps the source of a pod in memory, and writes nothing to disk, until the pod is admitted', async () => {
     const machine = aMachine();
     const book = await machine.open();
     book.observeSource(podOf({ source: 'http' }), 'anew');
@@ -276,7 +276,7 @@ describe('PodCheckpoints', () => {
     assert.equal(book.statusOf(uid), undefined);
   });
 
-  it('keeps the start of a pod that continues, and drops it for a pod that starts again or terminates', async () => {
+  it('restores the start time of a pod that continues after a kubelet restart, and drops it for a pod that starts again or terminates', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);

@@ -118,7 +118,8 @@ export class PodCheckpoints {
   secondsLeft(uid: PodUid): number | undefined {
     const deadlineMs = this.#entries.get(uid)?.deadlineMs;
     if (deadlineMs === undefined) return undefined;
-    // Rounded to milliseconds first, so that fractions do not add a second.
+    // The remaining time is rounded to milliseconds first, so that a fraction of a millisecond does
+    // not add a second.
     return Math.max(1, Math.ceil(Math.round(deadlineMs - this.#deps.clock.monotonicMs()) / 1_000));
   }
 
@@ -176,7 +177,7 @@ export class PodCheckpoints {
 
   /**
    * Records that a static pod has finished, so that no later kubelet starts it again while it is
-   * desired. Of other pods the API server has the status.
+   * desired. The status of other pods is stored by the API server.
    */
   async recordFinished(pod: Pod, now: PodStatus): Promise<void> {
     const { uid } = pod.metadata;

@@ -74,9 +74,16 @@ function flightsOf(body: string): Flights {
     const flights: Flights = JSON.parse(body);
     if (Array.isArray(flights.pods) && Array.isArray(flights.problems)) return flights;
   } catch (cause) {
-    throw new KubelingError('KUBELET_SILENT', 'the program that listens there is not a kubelet', { cause });
+    throw new KubelingError(
+      'KUBELET_SILENT',
+      'Cannot read the response: the program that listens on the kubelet port is not a kubelet',
+      { cause },
+    );
   }
-  throw new KubelingError('KUBELET_SILENT', 'the program that listens there is not a kubelet');
+  throw new KubelingError(
+    'KUBELET_SILENT',
+    'Cannot read the response: the program that listens on the kubelet port is not a kubelet',
+  );
 }
 
 export const command: Command = {

@@ -82,7 +82,7 @@ export async function checkListener(port: number): Promise<void> {
   throw new KubelingError('KUBELET_SILENT', message);
 }
 
-/** The limit of a response, more than the histories of all pods of a node. */
+/** The size limit of a response, larger than the histories of all pods of a node. */
 const maxBodyBytes = 64 * 1024 * 1024;
 const maxQuotedLength = 1_000;
 

@@ -274,7 +274,7 @@ export function flagTexts(flags: KubeletFlags): Readonly<Record<string, string>>
   return Object.fromEntries(names.map(([name, value]) => [flagNameOf(name), textOf(value)]));
 }
 
-/** Fields whose flag has a different name. */
+/** Fields whose flag is not named after the field. */
 const renamed: Readonly<Record<string, string>> = {
   nodeIps: 'node-ip',
   minimumContainerTtlMs: 'minimum-container-ttl-duration',

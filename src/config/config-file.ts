@@ -159,7 +159,10 @@ class DropInSearch implements DropIns {
     }
   }
 
-  /** The excess is reported once, and the search ends on every level. */
+  /**
+   * Whether the search is too deep or has found too many entries. Reports this once; the search
+   * then ends on every level.
+   */
   #isTooLarge(path: string, depth: number): boolean {
     if (++this.#found <= maxEntries && depth <= maxDepth) return false;
     if (this.#found <= maxEntries + 1) {

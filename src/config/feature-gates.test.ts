@@ -62,13 +62,13 @@ test('rejects an enabled gate that depends on a disabled gate, and names the gat
   );
 });
 
-test('reports a set stable or deprecated gate with a warning only', () => {
+test('only warns about a stable or deprecated gate that is set', () => {
   const [stable] = checkFeatureGates({ NodeSwap: true });
   assert.equal(stable?.weight, 'warning');
   assert.deepEqual(checkFeatureGates({ ContainerCheckpoint: true }), []);
 });
 
-test('contains valid stages and dependencies in the feature gate table', () => {
+test('the feature gate table contains only valid stages and dependencies', () => {
   assert.deepEqual(checkFeatureGates({}), []);
   assert.deepEqual(errors({ AllAlpha: true }), []);
   assert.deepEqual(errors({ AllBeta: true }), []);

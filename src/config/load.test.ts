@@ -321,7 +321,7 @@ for (const [way, auth, warned] of [
     2,
   ],
 ] as const) {
-  test(`loads the configuration of a node under test ${way}`, async () => {
+  test(`loads the configuration of a test node ${way}`, async () => {
     const text = `${header}cgroupDriver: cgroupfs
 failCgroupV1: false
 failSwapOn: false

@@ -173,7 +173,10 @@ test('writes the defaults of the Go kubelet in wire format, except two that diff
   });
 });
 
-/** Texts that pass each check; fields without a check accept any text. */
+/**
+ * Sample texts, so that each text check accepts at least one of them; fields without a check accept
+ * any text.
+ */
 const samples = [
   '',
   '10.0.0.1',

@@ -94,7 +94,7 @@ describe('removeFiles', () => {
     return bundles;
   }
 
-  it('keeps images, persisted choices, the log for the next start, and all foreign files', async () => {
+  it('keeps images, persisted choices and the log for the next start, and never removes files of other programs', async () => {
     const { problems } = await removeFiles(
       await fill(),
       { images: 'keep' },
@@ -116,7 +116,7 @@ describe('removeFiles', () => {
     assert.deepEqual(await readdir(join(dir, 'runc/k8s.io')), []);
   });
 
-  it("removes everything except the lock and the user's registry settings on request", async () => {
+  it("removes everything except the lock and the user's registry settings when images are removed too", async () => {
     const bundles = await fill();
     const deps = { layout, places: places(), procDir: '/proc' };
     await addFile(join(layout.registryConfig, 'example.com/hosts.toml'));
@@ -139,7 +139,7 @@ describe('removeFiles', () => {
 });
 
 describe('instance file of a private containerd', () => {
-  it('returns the written choices, and the valid parts of a damaged file', async () => {
+  it('reads back the written choices, and reads the valid parts of a damaged file', async () => {
     const instance = { subnet: '10.128.0.0/22', snapshotter: 'native', bootId: 'b' } as const;
     const file = join(dir, 'instance.json');
     assert.deepEqual(await readInstance(file), {});

@@ -2,7 +2,10 @@ import { readJsonIfValid, writeJsonAtomic } from '../lib/index.ts';
 import type { Snapshotter } from './config.ts';
 import { isSubnet } from './subnet.ts';
 
-/** The choices persisted at the first start, and the boot ID at which the state was written. */
+/**
+ * The subnet and the snapshotter chosen at the first start, and the boot ID of the machine when the
+ * state was written.
+ */
 export interface Instance {
   readonly subnet: string;
   readonly snapshotter: Snapshotter;

@@ -20,7 +20,9 @@ export interface Layout {
   readonly log: string;
   readonly pidFile: string;
   readonly lockFile: string;
-  /** The file with choices persisted at the first start: see `instance-file.ts`. */
+  /**
+   * The file with the subnet and the snapshotter chosen at the first start: see `instance-file.ts`.
+   */
   readonly instanceFile: string;
   readonly registryConfig: string;
   readonly cniConfDir: string;

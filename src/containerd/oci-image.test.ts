@@ -93,7 +93,7 @@ describe('imageArchitecture', () => {
 });
 
 describe('pauseImage', () => {
-  it('changes its content only together with its tag', () => {
+  it('the content of the pause image changes only together with its tag', () => {
     const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex').slice(0, 16);
     assert.deepEqual(
       [digest(pauseImage('amd64')), digest(pauseImage('arm64'))],
@@ -101,7 +101,7 @@ describe('pauseImage', () => {
     );
   });
 
-  it('contains a program of a few hundred bytes', () => {
+  it('the program of the pause image has a few hundred bytes', () => {
     assert.equal(pauseProgram('amd64').length, 276);
     assert.equal(pauseProgram('arm64').length, 308);
   });

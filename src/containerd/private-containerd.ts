@@ -198,7 +198,8 @@ export class PrivateContainerd {
       const deps = { ...this.#base(), clock, places: defaultPaths, ip, iptables };
       return { containerd, ...(await removeLeftovers(options, deps, signal)) };
     }, signal);
-    // The directory may be empty after the lock is removed, or another process may use it.
+    // The directory can be removed if the lock was its last file. A failure is ignored, because
+    // another process may use the directory.
     if (options.images === 'remove') await rmdir(this.layout.dir).catch(() => {});
     return report;
   }
@@ -257,7 +258,7 @@ export class PrivateContainerd {
     if (!(await this.#isSocketHeld(signal))) return;
     throw new KubelingError(
       'CONTAINERD_SOCKET_TAKEN',
-      `Cannot start containerd as something that is not ours already listens on ${socket}`,
+      `Cannot start containerd as another program already listens on ${socket}`,
     );
   }
 

@@ -117,6 +117,6 @@ export function chooseSubnet(hash: string, used: readonly Subnet[]): Subnet {
   }
   throw new KubelingError(
     'CONTAINERD_SUBNET',
-    `Cannot choose a network for pods as every private range meets a route of this machine: tried ${ranges.map(formatSubnet).join(', ')}. Name one in the configuration`,
+    `Cannot choose a network for pods as every private range overlaps a route of this machine: tried ${ranges.map(formatSubnet).join(', ')}. Name one in the configuration`,
   );
 }

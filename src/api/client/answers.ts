@@ -41,7 +41,7 @@ export function decodeObject(
     const value = parseAnswer(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // The undefined value is reported as an error below.
+    // Text that is not JSON is reported below, like any other response that is not a JSON object.
   }
   throw bad(
     what,

@@ -67,7 +67,7 @@ type Outcome<T> =
   | { readonly kind: 'refused'; readonly refusal: Refusal; readonly access: Access }
   | { readonly kind: 'broken'; readonly broken: BrokenConnection; readonly error: KubelingError };
 
-/** The earlier attempts of a call. */
+/** The retries of a call so far by their cause, and the deadline of the call. */
 interface CallAttempts {
   waits: number;
   breaks: number;

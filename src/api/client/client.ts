@@ -24,7 +24,8 @@ export interface ListQuery extends Collection {
   readonly fieldSelector?: string | undefined;
   readonly labelSelector?: string | undefined;
   /**
-   * The value '0' accepts any version that the server has cached; undefined requests the newest.
+   * The requested version: '0' accepts any version that the server has cached; undefined requests
+   * the newest.
    */
   readonly resourceVersion?: string | undefined;
   readonly limit?: number | undefined;

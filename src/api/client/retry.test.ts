@@ -12,7 +12,7 @@ import {
   retryAfterOf,
 } from './retry.ts';
 
-test('retries at the request of the server, unless the request may have been processed and must not be processed twice', () => {
+test('retries a rejected request after the delay that the server requests, except an unsafe one that the server may have processed', () => {
   const may = (status: number, repetition: Repetition, retryAfterMs: number | undefined = 1_000) =>
     mayRepeatRefused({ status, repetition, retryAfterMs });
   assert(may(429, 'unsafe'));
@@ -24,7 +24,7 @@ test('retries at the request of the server, unless the request may have been pro
   assert(!mayRepeatRefused({ status: 429, repetition: 'harmless', retryAfterMs: undefined }));
 });
 
-test('retries reads a few times after a broken connection, and changes once after a stale idle connection', () => {
+test('retries a read up to three times after a broken connection, and an idempotent change once if a reused idle connection broke', () => {
   const delays = (repetition: Repetition, socket: 'new' | 'reused') =>
     [0, 1, 2, 3].map((before) => repeatAfterBreakMs({ code: 'ECONNRESET', socket, repetition, before }));
   assert.deepEqual(delays('harmless', 'new'), [0, 100, 1_000, undefined]);

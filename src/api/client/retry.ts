@@ -6,14 +6,18 @@ import type { ApiResource } from './resource.ts';
 
 /** What happens if a request reaches the server twice. */
 export type Repetition =
-  /** Nothing: the request only reads. */
+  /** A read-only request: repeating it has no effect. */
   | 'harmless'
   /**
-   * The state is the same as after one request, though the response may differ: 409 or 404
-   * instead of success. Callers handle a 409; it is not retried here.
+   * An idempotent request: after a repetition the state is the same as after one request, though
+   * the response may differ: 409 or 404 instead of success. Callers handle a 409; it is not retried
+   * here.
    */
   | 'same-effect'
-  /** The state may differ, for example a second object exists. */
+  /**
+   * A request that is not idempotent: a repetition may change the state again, for example create a
+   * second object.
+   */
   | 'unsafe';
 
 /** The maximum number of retries of one call at the server's request. */

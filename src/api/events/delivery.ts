@@ -11,10 +11,11 @@ export interface QueuedEvent {
   /** Whether to create the event, or to patch an event that exists on the server. */
   via: 'create' | 'patch';
   /**
-   * The number of attempts that count: only those after which the server responded to other events.
+   * The number of failed attempts. An attempt counts only if the server has responded to other
+   * events since the previous one.
    */
   tries: number;
-  /** The server's response count at the previous attempt. */
+  /** How many responses the server had sent in total at the time of the previous attempt. */
   responsesBefore: number;
   /** Whether an attempt to create the event got no response, so that the event may exist. */
   mayExist: boolean;
@@ -22,7 +23,10 @@ export interface QueuedEvent {
 
 export type Delivery =
   | { readonly is: 'sent' }
-  /** The server will never accept the event; `debug` if that is expected. */
+  /**
+   * The server will never accept the event. The rejection is logged as a warning, or at level debug
+   * if it is expected.
+   */
   | { readonly is: 'refused'; readonly why: string; readonly log: 'warn' | 'debug' }
   /**
    * The call got no response, or one that is not from the API server: the event will be retried.

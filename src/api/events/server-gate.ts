@@ -9,7 +9,10 @@ export interface ServerGateOptions {
   readonly onOpen: () => void;
 }
 
-/** The maximum delay limits how late events are sent after the server is reachable again. */
+/**
+ * The back-off of probes while the server is unreachable. Its maximum limits how late events are
+ * sent after the server is reachable again.
+ */
 const policy = { baseMs: 1_000, factor: 2, maxMs: 10_000, jitter: 0.5 };
 
 /**

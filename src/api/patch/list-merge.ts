@@ -47,8 +47,8 @@ class Buckets {
   readonly #places = new Map<unknown, number[]>();
 
   /**
-   * Items may be appended to the list afterwards, and items may be replaced by others with the same
-   * key.
+   * Indexes the items of the list. Afterwards the caller may append items to the list, and may
+   * replace items by others with the same key.
    */
   constructor(key: string, items: Items, budget: PatchBudget) {
     this.#key = key;
@@ -204,7 +204,8 @@ function checkOrder(
   const first = indexesOf(desired);
   const last = new Map(desired.map((value, place) => [value, place] as const));
   const places = ordered.map((item) => first.get(keyOf(item, key)) ?? -1);
-  // If the order contains a key twice, the items of the patch may use both positions.
+  // If `$setElementOrder` contains a key twice, two items of the patch with this key may use both
+  // positions.
   const isTwin = (place: number) => Number(last.get(desired[place])) > place;
   const isSorted = places.every((place, index) => {
     const previous = places[index - 1] ?? -1;

@@ -89,7 +89,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   #phase: ReflectorPhase = 'stream';
   /** The resource version of the cache; empty before the first response. */
   #version = '';
-  /** Whether the server no longer has `#version`. */
+  /** Whether the server no longer has the resource version of the cache. */
   #versionLost = false;
   #final = false;
   #closed = false;
@@ -192,7 +192,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
   async stop(): Promise<void> {
     if (!this.#final) this.#copy.markIncomplete();
     const run = this.#run;
-    // Cleared before the run has ended, so that a start in the meantime takes effect.
+    // `#run` is cleared before the run has ended, so that a `start` in the meantime takes effect.
     this.#run = undefined;
     run?.stop.abort(cancelledError(`The reflector of ${this.#description} was stopped`));
     await run?.done;
@@ -276,7 +276,8 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
       else limits.expectSomething();
       if (this.#final) return;
     }
-    // A client may end an aborted watch without an error.
+    // A client may end the events of an aborted watch without an error, so the signal is checked
+    // here.
     limits.signal.throwIfAborted();
     if (watching.initial !== undefined)
       throw new KubelingError(

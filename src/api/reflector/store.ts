@@ -8,7 +8,7 @@ export type Named<T extends ApiObject> = T & {
 export type ObjectChange<T> =
   | { readonly type: 'added'; readonly object: T }
   | { readonly type: 'updated'; readonly object: T; readonly old: T }
-  /** The cached object: its final state may not have been received. */
+  /** The deleted object as it was last cached: its final state may not have been received. */
   | { readonly type: 'deleted'; readonly object: T };
 
 /** The complete set of objects in a response. */

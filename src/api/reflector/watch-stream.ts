@@ -23,7 +23,10 @@ export interface WatchStreamOptions {
 /** Why a stream ended before the server ended it. */
 type Ending =
   | { readonly kind: 'failed'; readonly error: unknown }
-  /** The stream ends like one that the server ended, so the reflector resumes immediately. */
+  /**
+   * The connection pool was retired: the stream ends like one that the server ended, so the
+   * reflector resumes immediately.
+   */
   | { readonly kind: 'over' };
 
 /**
@@ -106,7 +109,8 @@ export class WatchStream implements Disposable {
     this.#message.destroy(
       ending.kind === 'failed' ? asError(ending.error) : cancelledError('The watch is over'),
     );
-    // Deferred, because an already aborted signal calls the listener during the constructor.
+    // The close is deferred, because a signal that is already aborted calls this method while the
+    // constructor still runs.
     queueMicrotask(() => this.close());
   }
 

@@ -124,8 +124,8 @@ export class ConnectionPool {
         outgoing.destroy(asError(reason));
         reject(reason);
       });
-      // The listener stays registered, because a connection may also break during the response; the
-      // reader of the response gets that error too.
+      // The error listener stays registered after the response headers, because a connection may
+      // also break during the response; the reader of the response gets that error too.
       outgoing.on('error', (error) => {
         link[Symbol.dispose]();
         reject(
@@ -179,7 +179,7 @@ export class ConnectionPool {
 
   retire(): void {
     this.#isRetired = true;
-    // Connections still in use are closed after their request.
+    // Without keepAlive, the agent closes each connection that is still in use after its request.
     Object.assign(this.#agent, { keepAlive: false });
     this.closeIdle();
     for (const watch of [...this.#watches]) watch.retire();
@@ -299,13 +299,13 @@ function secretsOf({ ca, client }: Access['identity']): SecureContextOptions | C
   try {
     return { secureContext: createSecureContext(secrets) };
   } catch {
-    // The error of invalid certificates is reported to each request that uses them.
+    // Invalid certificates are not reported here: each request that uses them fails with the error.
     return secrets;
   }
 }
 
 interface ServerEnd {
-  /** The host name; an IPv6 address has no brackets. */
+  /** The host name or IP address of the server; an IPv6 address has no brackets. */
   readonly hostname: string;
   readonly port: number;
   readonly protocol: string;

@@ -31,7 +31,7 @@ export interface SharedStreamsDeps {
   readonly origin: string;
   readonly clock: Clock;
   readonly dial: Dial;
-  /** Takes over the connection if the server selected HTTP/1.1. */
+  /** Called with the connection, and takes it over, if the server selected HTTP/1.1. */
   readonly onHttp1: (socket: TLSSocket) => void;
 }
 
@@ -124,7 +124,8 @@ export class SharedStreams {
     let timer: Timer;
     const checkLiveness = (bytesReceived: number) => {
       timer = clock.timer(silenceMs, () => {
-        // All data was sent, but the server did not close the connection.
+        // The session has ended and sent all data, but the server has not closed the connection: it
+        // is closed here.
         if (session.destroyed) return void socket.destroy();
         if (socket.bytesRead > bytesReceived) return checkLiveness(socket.bytesRead);
         timer = clock.timer(answerMs, () => session.destroy());
@@ -159,8 +160,9 @@ export class SharedStreams {
         link[Symbol.dispose]();
         reject(signal.aborted ? signal.reason : brokenStream(error));
       };
-      // Both listeners stay registered, because the connection may also break during the response,
-      // and the reader of the response must get that error too.
+      // The listeners for errors and for the close stay registered after the response headers,
+      // because the connection may also break during the response, and the reader of the response
+      // must get that error too.
       stream.on('error', fail);
       stream.on('close', fail);
       stream.once('response', (headers) => {

@@ -46,7 +46,10 @@ export interface ClientAccess extends Disposable {
 /** The rotated client certificate of the node. */
 export interface StoredCertificate {
   readonly certificate: CertificateManager;
-  /** Uses this client for certificate requests as soon as there is a certificate. */
+  /**
+   * Makes the certificate manager request certificates with this client, once the node has a
+   * certificate.
+   */
   use(client: ApiClient): void;
   /** Exits with CERTIFICATE_LOST when the node has permanently lost its client certificate. */
   guard(signal: AbortSignal): Promise<never>;

@@ -84,7 +84,8 @@ async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string
 }
 
 async function namesBefore(dataDirectory: DataDirectory): Promise<readonly string[]> {
-  // Kubeling created the directory itself, or an earlier release used it without saving a list.
+  // No existing names are listed if kubeling created the directory itself, or if an earlier release
+  // used it without saving a list.
   if (dataDirectory.dataDir === defaultDataDirectory || (await exists(dataDirectory.stateFile))) return [];
   const lock = basename(dataDirectory.lockFile);
   return (await readdir(dataDirectory.dataDir)).filter(
@@ -100,7 +101,7 @@ async function readBefore({ claimFile }: DataDirectory): Promise<ReadonlySet<str
 function asNames(value: unknown): ReadonlySet<string> {
   const { before } = value as { readonly before?: unknown };
   if (Array.isArray(before) && before.every((name) => typeof name === 'string')) return new Set(before);
-  throw new KubelingError('FILE_CORRUPT', 'it must list the names that existed before');
+  throw new KubelingError('FILE_CORRUPT', 'it must list the entries that existed before the first start');
 }
 
 async function exists(path: string): Promise<boolean> {

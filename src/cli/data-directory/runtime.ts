@@ -29,8 +29,8 @@ export function dataDirectoryCgroup(directory: Pick<DataDirectory, 'dataDir'>): 
 export interface OwnPodsOptions {
   readonly directory: Pick<DataDirectory, 'dataDir'>;
   /**
-   * To whom pods without the label belong: in kubeling's private containerd to this data directory,
-   * in any other runtime to another kubelet.
+   * The owner of pods without the label: this data directory in kubeling's private containerd,
+   * another kubelet in any other runtime.
    */
   readonly unnamed: 'ours' | 'of-others';
 }

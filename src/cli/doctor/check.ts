@@ -25,7 +25,7 @@ export type Observation =
 
 export interface DoctorOptions {
   readonly dataDirectory: string;
-  /** The endpoint to check; all known endpoints by default. */
+  /** The runtime endpoint to check; if undefined, all known runtime endpoints are checked. */
   readonly runtimeEndpoint?: string;
 }
 

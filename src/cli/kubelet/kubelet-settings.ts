@@ -277,7 +277,7 @@ function verificationPolicy({
   imagePullCredentialsVerificationPolicy: kind,
   preloadedImagesVerificationAllowlist: allowlist,
 }: LoadedConfig['config']): VerificationPolicy | undefined {
-  // The policy is empty when its feature gate is disabled.
+  // The verification policy of image credentials is empty when its feature gate is disabled.
   if (kind === '') return undefined;
   return kind === 'NeverVerifyAllowlistedImages' ? { kind, allowlist } : { kind };
 }

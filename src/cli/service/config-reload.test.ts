@@ -42,7 +42,7 @@ test('applies fields that can change at run time, and reports the other changed 
   assert.deepEqual((await after(async () => changed))?.fields, { taken: [], needRestart: ['maxPods'] });
 });
 
-test('applies several fields of one listener in one call', async () => {
+test('calls a listener of several fields once for all their changes', async () => {
   const { rates, after } = createHarness(await configOf());
   const changed = await configOf('--kube-api-qps=7', '--kube-api-burst=9');
   const reported = await after(async () => changed);

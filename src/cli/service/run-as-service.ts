@@ -35,8 +35,8 @@ export interface ServiceOptions {
 /** How a service reports its state. */
 export interface Service {
   /**
-   * Reports that the service has started. The service manager is notified now, or when the service
-   * is ready too; watchdog notifications start.
+   * Reports that the service has started, and starts watchdog notifications. The service manager is
+   * notified immediately, or once the readiness checks pass, as selected by a flag.
    */
   started(health: ServiceHealth): Promise<void>;
 }

@@ -30,7 +30,7 @@ test('sends two watchdog notifications per interval while all checks pass, and n
   let refuses = false;
   const manager = {
     async notify(state: string) {
-      if (refuses) throw new Error('no listener');
+      if (refuses) throw new Error('no service manager listens on the socket');
       reported.push(state);
     },
   };

@@ -101,7 +101,11 @@ function podsOf(body: string): readonly Pod[] {
   try {
     return JSON.parse(body).items ?? [];
   } catch (cause) {
-    throw new KubelingError('KUBELET_SILENT', 'the program that listens there is not a kubelet', { cause });
+    throw new KubelingError(
+      'KUBELET_SILENT',
+      'Cannot read the response: the program that listens on the kubelet port is not a kubelet',
+      { cause },
+    );
   }
 }
 

@@ -202,8 +202,8 @@ async function connect(
     const cri = onlyOwnPods(unfiltered, { directory, unnamed: kind === 'private' ? 'ours' : 'of-others' });
     const { name, version } = await queryVersion(unfiltered, context);
     const state: UpState = { runtime: kind, endpoint, earlier: previousEndpoints(last, endpoint) };
-    // Saved only once the runtime responds, because "down" connects to every saved runtime and
-    // fails if one does not exist.
+    // The endpoint is saved only once the runtime responds, because "down" connects to every saved
+    // runtime and fails if one does not exist.
     await writeUpState(directory, { ...state, api: last?.api, selfCheck: selfCheckBefore(last, endpoint) });
     statusPrinter(context)('runtime', `${name} ${version}, ${origin}`);
     await reportOtherPods(directory, state, unfiltered, context);

@@ -16,7 +16,7 @@ class Kept implements ObjectStoreAccess {
 
   apply(object: JsonObject, file: string): void {
     const name = this.nameOf(object);
-    if (name === this.refused) throw new Error('it must not exist');
+    if (name === this.refused) throw new Error('the API rejects this object');
     this.objects.set(name, `${file} ${JSON.stringify(object['data'] ?? {})}`);
   }
 

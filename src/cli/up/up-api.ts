@@ -55,7 +55,7 @@ export async function openUpApi(options: UpApiOptions, context: CommandContext):
     clock,
     logger,
   });
-  // Applied before any pod starts that uses these objects.
+  // The objects in manifests are applied before any pod that uses them starts.
   await manifests.scanOnce(context.signal);
   return {
     nodeKubeconfig: api.nodeKubeconfig,
@@ -103,7 +103,8 @@ async function open(
     {
       directory: directory.api,
       adminKubeconfig: directory.kubeconfig,
-      // Certificates and tokens are kept in either case, so that issued kubeconfigs remain valid.
+      // Certificates and tokens are kept even if the objects are moved aside, so that issued
+      // kubeconfigs remain valid.
       existingStore: before,
       // Another port may be used only if no address was requested.
       listen: { ...address, ifPortInUse: listen === undefined ? 'another-port' : 'refuse' },

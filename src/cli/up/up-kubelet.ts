@@ -22,8 +22,8 @@ export interface UpKubeletOptions {
   readonly cri: CriClient;
   readonly runtime: { readonly name: string; readonly version: string };
   /**
-   * Who uses the images: `everybodys` means that other clients may use images that no pod of this
-   * node uses.
+   * The users of the images: only pods of this node (`ours`), or also other clients, which may use
+   * images that no pod of this node uses (`everybodys`).
    */
   readonly images: 'ours' | 'everybodys';
   /** The directory of sandboxes in the private containerd; undefined for another runtime. */
