@@ -54,7 +54,7 @@ test('uses a host name that is an address', () => {
   assert.deepEqual(show(nodeAddresses(named, facts, [])), ['InternalIP=10.9.9.9', 'Hostname=10.9.9.9']);
 });
 
-test('uses the resolved address that the machine has, preferably of the preferred family', () => {
+test('of the addresses to which the host name resolves, uses one that the machine has, preferably of the preferred family', () => {
   const looked = (lookedUp: readonly string[], ips: readonly string[] = []) =>
     nodeAddresses({ ...plain, ips }, { ...facts, lookedUp }, [])[0]?.address;
   assert.equal(looked(['8.8.8.8', '127.0.0.1', 'fd00::5', '10.1.0.5']), '10.1.0.5');
@@ -101,7 +101,7 @@ test('sets the provided-node-ip annotation only with a cloud provider and config
   assert.equal(providedIps({ ...cloud, ips: ['10.1.0.5', 'fd00::5'] }), '10.1.0.5,fd00::5');
 });
 
-test('uses the addresses of the provider, with configured addresses first and as the only ones of their type', () => {
+test('orders a configured address before those of the provider, and drops other provider addresses of its type', () => {
   const provided = [
     { type: 'InternalIP', address: '10.0.0.5' },
     { type: 'InternalIP', address: '10.1.0.5' },
@@ -146,7 +146,7 @@ test("reads default routes from the kernel's tables, the lowest metric first", (
   assert.deepEqual(readDefaultRoutes('', ''), { ipv4: [], ipv6: [] });
 });
 
-test("uses a loopback interface's address for a route through an interface without one", () => {
+test('uses an address of the loopback interface when the interface of the default route has none', () => {
   const addresses = [
     { interface: 'lo', address: '127.0.0.1' },
     { interface: 'lo', address: '10.255.0.1' },

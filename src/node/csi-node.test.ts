@@ -165,7 +165,7 @@ describe('CSI driver publication', () => {
     );
   });
 
-  it('publishes no topology of a driver that conflicts with the Node read later', async () => {
+  it('rejects a driver whose topology conflicts with a Node that is read after the driver has registered', async () => {
     await using environment = new World();
     const node = environment.node();
     environment.rig.api.delete({ resource: nodes, name: 'n1' });

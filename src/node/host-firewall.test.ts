@@ -129,7 +129,7 @@ test('removes the rule of one data directory and keeps those of other data direc
   assert.deepEqual(filter.rules, [...all, homeRule('klga')]);
 });
 
-test('reports a packet filter that confirms the deletion of a rule but keeps it', async () => {
+test('fails when the packet filter reports the deletion of a rule as successful but keeps the rule', async () => {
   const filter: PacketFilter = { run: async () => 'yes' };
   const removing = removeHomeLoopbackRules('klga', filter, new AbortController().signal);
   await assert.rejects(removing, { code: 'FIREWALL_REFUSED' });

@@ -9,7 +9,10 @@ export interface PacketFilter {
   run(program: 'iptables' | 'ip6tables', args: readonly string[], signal: AbortSignal): Promise<'yes' | 'no'>;
 }
 
-/** Rules that keep packets of pods and of other machines from services on 127.0.0.0/8. */
+/**
+ * Rules of the packet filter that block packets of pods and of other machines to services on
+ * 127.0.0.0/8.
+ */
 export interface LoopbackRules {
   /** Whether the rules are installed; false again after the packet filter was flushed. */
   isInPlace(filter: PacketFilter, signal: AbortSignal): Promise<boolean>;

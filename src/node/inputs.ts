@@ -117,7 +117,7 @@ export interface NodeVolumes {
    * not be missing in the status.
    */
   inUse(): readonly string[] | undefined;
-  /** Called with the volumes that the API server now has as in use. */
+  /** Called with the volumesInUse of the node status that the API server has stored. */
   reported(volumes: readonly string[]): void;
 }
 
@@ -126,8 +126,8 @@ export interface AddressProvider {
   addresses(nodeName: string, signal: AbortSignal): Promise<readonly NodeAddress[]>;
 }
 
-/** The connections of heartbeats to the API server. */
+/** The connections to the API server over which heartbeats are sent. */
 export interface HeartbeatConnections {
-  /** Closes the connections, so that the next call uses a new one. Never blocks. */
+  /** Closes the heartbeat connections, so that the next heartbeat opens a new one. Never blocks. */
   redial(): void;
 }

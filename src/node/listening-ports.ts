@@ -6,8 +6,8 @@ const proc = '/proc';
 /** The flag of a Unix socket that accepts connections. */
 const acceptsConnections = 0x10000;
 /**
- * The intervals of refreshes. The first ones are short, because other listeners open while the node
- * starts.
+ * The intervals at which the listening ports are read. The first ones are short, because other
+ * listeners open while the node starts.
  */
 const firstRefreshMs = 1_000;
 const refreshMs = 60_000;

@@ -81,7 +81,10 @@ export class FactReader {
     this.#sources = sources;
   }
 
-  /** Checks the runtime while the node starts; later the regular checks provide its facts. */
+  /**
+   * Reads the facts. While the node starts, the runtime is checked for them; later they come from
+   * the last regular check of the runtime.
+   */
   async read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts> {
     const { settings, resources, runtime, health, images, volumes, provider } = this.#sources;
     if (about === 'ask-runtime') await this.#checkRuntime(signal);

@@ -51,7 +51,7 @@ test('prefers the watch when resource versions cannot be compared', () => {
   assert.equal(view.current()?.metadata?.resourceVersion, 'x');
 });
 
-test('is stale when the watch does not confirm a response within half a minute', async () => {
+test('reports the Node as stale when the watch does not confirm a response within half a minute', async () => {
   const { watch, clock, view } = viewOf(node('a', '5'));
   await clock.advance(60_000);
   assert.equal(view.isStale(), false);

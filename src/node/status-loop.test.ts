@@ -117,7 +117,7 @@ test('limits hints to two status checks a second', async () => {
   await stop();
 });
 
-test('publishes complete node addresses, and keeps facts that cannot be determined', async () => {
+test('publishes complete node addresses, and keeps the published value of a fact that cannot be read', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   assert.equal(environment.api.node()?.status?.addresses?.[0]?.address, '192.168.1.5');
@@ -172,7 +172,7 @@ test('uses the cached Node for the first attempt and reads it for later ones, an
   await stop();
 });
 
-test('stops after five failed status updates until the next check', async () => {
+test('stops retrying after five failed status updates, until the next regular check', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   environment.pressures.add('disk');
@@ -323,7 +323,7 @@ test('sends pod CIDRs to the runtime when they change, and again after a failure
   await stop();
 });
 
-test('sends pod CIDRs to a runtime that waits for them while the node starts', async () => {
+test('sends pod CIDRs while the node starts to a runtime that is not ready without them', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime network is not ready'];
   const deps = environment.deps();

@@ -14,7 +14,7 @@ export interface StatusLoopDeps {
   readonly writer: NodeStatusWriter;
   readonly registration: Registration;
   readonly log: NodeLog;
-  /** Raised to request an immediate check. */
+  /** Raised to request an immediate check of the node status. */
   readonly hints: HintLatch;
 }
 

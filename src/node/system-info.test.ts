@@ -30,7 +30,7 @@ test('reads each fact about the system from its file', async () => {
   });
 });
 
-test('reads other files for facts whose first file is missing', async () => {
+test('falls back to another file when the first file of a system fact is missing', async () => {
   const dbus = await read({ '/etc/machine-id': '\n', '/var/lib/dbus/machine-id': 'bbb' });
   assert.equal(dbus.machineId, 'bbb');
   const tree = await read({ '/proc/device-tree/system-id': 'dt-id\0' });

@@ -85,7 +85,7 @@ test('builds the environment variables of a container from watched objects and s
   assert.deepEqual([api.watches, clock.pendingTimers], [0, 0]);
 });
 
-test('an optional reference does not hide that the API server is unreachable', async () => {
+test('throws for an optional object when the API server is unreachable, instead of treating the object as missing', async () => {
   const { clock, api, objects } = createHarness();
   api.failure = serverAway();
   objects.register(pod);

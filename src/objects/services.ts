@@ -90,7 +90,8 @@ function slimClient(api: ReadingClient): ReadingClient {
     ...(api.onReturn === undefined ? {} : { onReturn: api.onReturn.bind(api) }),
     async list<T extends ApiObject>(...args: Parameters<ApiClient['list']>) {
       const list = await api.list<T>(...args);
-      // A list without items is passed on; the reader of the list reports the error.
+      // A malformed list without items is returned unchanged; the reader of the list reports the
+      // error.
       return Array.isArray(list.items) ? { ...list, items: list.items.map(slimService) } : list;
     },
     async *watch<T extends ApiObject>(...args: Parameters<ApiClient['watch']>) {

@@ -15,7 +15,7 @@ export interface EventProverDeps {
   readonly log: Logger;
   readonly trust: EventTrust;
   readonly provoke: EventSource['provoke'];
-  /** The start of the newest complete relist, in monotonic milliseconds. */
+  /** The start of the newest relist of all pods, in monotonic milliseconds. */
   readonly lastListedMs: () => number | undefined;
   /** The interval of relists while runtime events are trusted. */
   readonly trustedRelistMs: number;
@@ -50,7 +50,9 @@ export class EventProver {
     this.#opened = new HintLatch(deps.clock);
   }
 
-  /** Called when an event stream is opened: its events must be proven. */
+  /**
+   * Called when an event stream is opened: an event must arrive on it before the stream is trusted.
+   */
   opened(): void {
     this.#opened.raise();
   }
@@ -70,7 +72,10 @@ export class EventProver {
     }
   }
 
-  /** Attempts a proof if one is due; returns the time until the next attempt. */
+  /**
+   * Provokes a runtime event unless one has arrived recently, and ends the trust when none has
+   * arrived for too long. Returns the time until the next attempt.
+   */
   async #prove(signal: AbortSignal): Promise<number> {
     const { trust } = this.#deps;
     if (trust.state === 'trusted' && this.#leftMs('failed') > periodMs) return this.#proven();
@@ -88,14 +93,14 @@ export class EventProver {
     return periodMs;
   }
 
-  /** Doubles the delay of the next attempt while events do not arrive. */
+  /** The delay of the next attempt, which doubles until an event arrives. */
   #retryDelay(): number {
     const waitMs = this.#retryMs;
     this.#retryMs = Math.min(periodMs, 2 * waitMs);
     return waitMs;
   }
 
-  /** How long the last proof is still valid. */
+  /** How long events are still trusted without another event that proves their arrival. */
   #leftMs(attempt: Exclude<Attempt, 'provoked'>): number {
     const { clock, trust, lastListedMs } = this.#deps;
     const never = Number.NEGATIVE_INFINITY;

@@ -7,7 +7,7 @@ export interface EventTrustDeps {
   readonly random: Random;
   /** Called when the trust in events changes, with the reason. */
   readonly changed: (state: TrustState, why: string) => void;
-  /** Called when an expected event or proof did not arrive on a trusted stream. */
+  /** Called when an expected or provoked event did not arrive on a trusted stream. */
   readonly missed: (why: string) => void;
 }
 
@@ -60,12 +60,15 @@ export class EventTrust implements Disposable {
     return this.#state;
   }
 
-  /** The time of the last proof, in monotonic milliseconds. */
+  /** When an event last proved that events arrive, in monotonic milliseconds. */
   get lastProofMs(): number | undefined {
     return this.#lastProofMs;
   }
 
-  /** Called when a stream is opened or has ended; proofs from the previous stream do not count. */
+  /**
+   * Called when a stream is opened or has ended; events of the previous stream prove nothing about
+   * the next one.
+   */
   reset(why: string): void {
     this.#reliableSince = undefined;
     this.#lastProofMs = undefined;
@@ -103,15 +106,18 @@ export class EventTrust implements Disposable {
     this.#arm();
   }
 
-  /** Called when the runtime could not be made to send the event. */
+  /**
+   * Called when the runtime could not be made to send the provoked event, which is then no longer
+   * expected.
+   */
   unexpectProof(): void {
     this.#expected.delete(proofId);
     this.#arm();
   }
 
   /**
-   * Called when no proof arrived for too long. No event is known to be lost, so one proof restores
-   * the trust.
+   * Called when no event has proved for too long that events arrive. No event is known to be lost,
+   * so the next expected or provoked event restores the trust.
    */
   expire(why: string): void {
     if (this.#state === 'untrusted') return;

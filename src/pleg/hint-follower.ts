@@ -9,7 +9,8 @@ export interface HintFollowerDeps {
   /** Requests a relist of one pod within the delay. */
   readonly relistPod: (uid: PodUid, delayMs: number) => void;
   /**
-   * Requests a relist of all pods within the delay, unless all hinted containers are known by then.
+   * Requests a relist of all pods within the delay, unless the pods of all hinted containers are
+   * known by then.
    */
   readonly relist: (delayMs: number) => void;
   /** Whether the pod is terminating; it is then relisted when its termination ends. */
@@ -75,7 +76,7 @@ export class HintFollower {
     this.#deps = deps;
   }
 
-  /** The number of hints whose change was not listed yet. */
+  /** The number of hints whose announced change was not listed yet. */
   get size(): number {
     return this.#byPod.size + this.#unknown.size;
   }

@@ -152,7 +152,7 @@ test("does not release a worker by a relist that started before the end of the w
   await waiting;
 });
 
-test('keeps events and stamps unchanged after a failed relist, and logs the failure once', async () => {
+test('a failed relist reports no events, leaves the cache and its stamp unchanged, and is logged once', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   await settle();
@@ -302,7 +302,7 @@ test('relists a pod immediately when a waiter needs it or a relist is requested'
   assert.deepEqual(node.take(), ['list a', 'observe a']);
 });
 
-test('serves waiters with an older stamp by a relist in progress', async () => {
+test('releases waiters whose stamp is older than the relist in progress, without a further relist', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);

@@ -84,7 +84,7 @@ export class Pleg {
   readonly #queue = new Subscription<PodLifecycleEvent>({ keep: 'each', capacity: queueCapacity });
   readonly #podRelists: WorkQueue<PodUid>;
   readonly #relists: WorkQueue<'all' | 'unknown'>;
-  /** The stamp of each requested relist by pod. */
+  /** The stamp at which each requested relist was requested, by pod. */
   readonly #requests = new Map<PodUid, number>();
   #lastRelistMs = Number.NEGATIVE_INFINITY;
 

@@ -2,7 +2,7 @@ import { mayRun, type ObservedContainerState, type PodUid, type RuntimePod } fro
 import { itemsOf } from './lifecycle-events.ts';
 
 export interface PodRecord {
-  /** The listing for which lifecycle events were reported. */
+  /** The listing of the pod from which lifecycle events were last reported. */
   readonly reported: RuntimePod | undefined;
   /** The newest listing of the pod. */
   readonly listed: RuntimePod | undefined;

@@ -82,8 +82,8 @@ export class Relister {
   }
 
   /**
-   * Relists one pod. `absent` does not remove it: only a complete listing does, because an
-   * incomplete listing by label must not drop a running pod's state.
+   * Relists one pod. A result `absent` does not remove the pod from the cache: only a listing of
+   * all pods does, because an incomplete listing by label must not drop the state of a running pod.
    */
   async relistPod(uid: PodUid, signal: AbortSignal): Promise<'seen' | 'absent' | 'failed'> {
     const { clock, runtime, cache, limits, metrics } = this.#deps;

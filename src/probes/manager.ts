@@ -37,7 +37,10 @@ export class ProbeManager implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** The numbers of workers; all are zero without pods. */
+  /**
+   * The numbers of pods with probes, of running workers and of stored results; all are zero without
+   * pods.
+   */
   held(): Readonly<Record<'pods' | 'workers' | 'results', number>> {
     return { pods: this.#pods.size, workers: this.#running.size, results: this.results.size };
   }

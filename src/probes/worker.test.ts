@@ -240,7 +240,7 @@ describe('probe results', () => {
     }
   });
 
-  it('keeps the startup result of an instance once it is decided', async () => {
+  it('keeps a startup result of success or failure until the container instance is replaced', async () => {
     for (const [is, result] of [
       ['success', 'success'],
       ['failure', 'failure'],
@@ -259,7 +259,7 @@ describe('probe results', () => {
     }
   });
 
-  it('records a probe that fails three times with an error and keeps its result', async () => {
+  it('records an error when all three attempts of a probe fail to run, and keeps the previous result', async () => {
     await using harness = await rigOf(liveness({ failureThreshold: 1 }));
     harness.answer = () => ({ is: 'error', output: 'no such thing' });
     harness.runs('a');
@@ -275,7 +275,7 @@ describe('probe results', () => {
     );
   });
 
-  it('counts a probe whose second attempt succeeds', async () => {
+  it('uses the result of the second attempt when the first attempt of a probe cannot be run', async () => {
     await using harness = await rigOf(readiness());
     let turn = 0;
     harness.answer = () => (turn++ === 0 ? { is: 'error' } : { is: 'success' });

@@ -92,7 +92,7 @@ export class ProbeWorker {
   #onHold = false;
   #isJittering = false;
   #isStopped = false;
-  /** The number of consecutive equal results. */
+  /** The last result and how many times in a row it was returned. */
   #streak: { readonly of: 'success' | 'failure'; readonly count: number } | undefined;
 
   constructor(deps: ProbeWorkerDeps, subject: ProbeWorkerSubject) {

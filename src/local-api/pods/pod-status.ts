@@ -84,7 +84,7 @@ function withPreservedGeneration(old: JsonObject | undefined, condition: JsonObj
 type ListName = 'containerStatuses' | 'initContainerStatuses' | 'ephemeralContainerStatuses';
 type SpecName = 'containers' | 'initContainers' | 'ephemeralContainers';
 
-/** Keeps the first item of each name and drops the others. */
+/** Indexes a list by name; of several items with the same name, the first one counts. */
 function byName(list: readonly JsonObject[]): ReadonlyMap<unknown, JsonObject> {
   return new Map(list.map((item) => [item['name'], item] as const).reverse());
 }

@@ -69,7 +69,7 @@ test('does not store a dry-run binding', async () => {
   assert.equal(api.pod()?.spec?.['nodeName'], undefined);
 });
 
-test('lets a mirror pod use only secrets from manifests', () => {
+test('lets a mirror pod refer to a secret only if the secret comes from a manifest', () => {
   using api = new LocalPods();
   const secret = (name: string, annotations: JsonObject) =>
     api.do({

@@ -8,8 +8,8 @@ import {
 } from '../../../test/testdata/pods/recorded.ts';
 
 /**
- * Pods whose error messages differ from the recorded ones, as docs/embedded-api-differences.md
- * documents.
+ * Pods for which the error messages differ from the recorded messages of kube-apiserver, as
+ * docs/embedded-api-differences.md documents.
  */
 const otherWords: ReadonlySet<string> = new Set([
   'privileged without escalation',
@@ -18,14 +18,14 @@ const otherWords: ReadonlySet<string> = new Set([
   'with a claim of no source',
 ]);
 
-/** Drops repeated causes of a recorded error: the API server reports some of them twice. */
+/** Drops repeated causes of a recorded error, because kube-apiserver reports some of them twice. */
 function distinct({ causes, ...answer }: RecordedAnswer): RecordedAnswer {
   if (causes === undefined) return answer;
   const known = new Map(causes.map((cause) => [`${cause.field} ${cause.message}`, cause]));
   return { ...answer, causes: [...known.values()] };
 }
 
-describe('rejects pods like the recorded API server', () => {
+describe('rejects pods with the recorded errors of kube-apiserver', () => {
   for (const { what, pod, answer } of readRecording('refused'))
     it(what, async () => {
       using api = new LocalPods();
@@ -41,7 +41,7 @@ describe('rejects pods like the recorded API server', () => {
     });
 });
 
-describe('applies the defaults of the recorded API server', () => {
+describe('applies the recorded defaults of kube-apiserver', () => {
   for (const { what, pod, answer } of readRecording('accepted'))
     it(what, async () => {
       using api = new LocalPods();
@@ -71,7 +71,7 @@ async function changed({ pod, request }: RecordedChange): Promise<RecordedAnswer
   });
 }
 
-describe('validates pod updates like the recorded API server', () => {
+describe('validates pod updates with the recorded results of kube-apiserver', () => {
   for (const change of readRecording('changes'))
     it(`${change.what} (${change.request.subresource || 'pod'})`, async () => {
       assert.deepEqual(await changed(change), distinct(change.answer));

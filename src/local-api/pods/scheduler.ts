@@ -22,8 +22,8 @@ export interface SchedulerOptions {
 
 const schedulerName = 'default-scheduler';
 /**
- * A pod with more containers is bound in a separate event loop turn after its creation, because a
- * binding validates the pod again.
+ * A pod with more containers than this is bound in a later turn of the event loop than its
+ * creation, because a binding validates the pod again.
  */
 const manyContainers = 250;
 const schedulerUser: ApiUser = { name: 'system:kube-scheduler', groups: ['system:authenticated'] };

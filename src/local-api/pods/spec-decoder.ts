@@ -55,8 +55,8 @@ function withoutStopSignal<T extends Container>(container: T): T {
 }
 
 /**
- * For most fields a zero value is equal to unset, and clients may omit it in updates. These are the
- * fields where the two differ.
+ * The names of fields whose zero value differs from unset. For most other fields the two are equal,
+ * and clients may omit a zero value in updates.
  */
 const meaningfulFields: ReadonlySet<string> = new Set([
   'activeDeadlineSeconds',

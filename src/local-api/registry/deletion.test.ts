@@ -39,7 +39,7 @@ test('removes an object without finalizers immediately and returns a Status', as
   assert.equal(last['resourceVersion'], String(harness.store.version));
 });
 
-test('returns the removed object for some kinds', async () => {
+test('returns the removed object instead of a Status when a service account is deleted', async () => {
   using harness = new LocalApiRig();
   await harness.ask('create', serviceAccounts, { body: { metadata: { name: 's' } } });
   const gone = await harness.object('delete', serviceAccounts, { name: 's' });

@@ -10,13 +10,13 @@ import { wholeNumber } from './list-options.ts';
 export type Deletion =
   | { readonly do: 'remove' }
   /**
-   * Removes an object that is marked as terminating first: watchers receive a MODIFIED and a
-   * DELETED event.
+   * The object is first marked as terminating and then removed, so that watchers receive a MODIFIED
+   * and a DELETED event.
    */
   | { readonly do: 'mark-and-remove'; readonly object: StoredObject }
   /**
-   * Marks the object as terminating: it stays until its kubelet deletes it or its finalizers are
-   * removed.
+   * The object is marked as terminating: it stays until its kubelet deletes it or its finalizers
+   * are removed.
    */
   | { readonly do: 'mark'; readonly object: StoredObject }
   /** The object is already being deleted with at most this grace period. */

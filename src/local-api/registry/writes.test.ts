@@ -150,7 +150,7 @@ test('drops fields that a strategy sets to undefined', async () => {
   assert.equal(patched.metadata.resourceVersion, created.metadata.resourceVersion);
 });
 
-test('creates a missing object on update, and rejects an update without resource version, for some kinds', async () => {
+test('for a lease, creates a missing object on update, and rejects an update without resource version', async () => {
   using harness = new LocalApiRig();
   const body = { metadata: { name: 'l' }, spec: { holderIdentity: 'me' } };
   const created = await harness.ask('update', leases, { name: 'l', body });

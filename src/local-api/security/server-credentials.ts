@@ -248,7 +248,8 @@ function isDnsName(name: string): boolean {
 }
 
 /**
- * A resumed TLS session would keep an outdated client authentication. Renegotiation is not needed.
+ * TLS session tickets are disabled, because a resumed session would keep an outdated client
+ * authentication. Renegotiation is disabled because it is not needed.
  */
 const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
 

@@ -16,8 +16,8 @@ export interface TokenIssuerOptions {
 export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local';
 
 /**
- * Tokens are valid from before now, to tolerate clock skew; also the issuer needs it after its
- * clock was set back.
+ * Tokens are valid from slightly before now, to tolerate clock skew, also when the clock of the
+ * issuer was set back.
  */
 const leewaySeconds = 60;
 const maxCachedTokens = 1_000;

@@ -34,7 +34,7 @@ function inNamespace(namespace: string): ObjectTest {
   return ({ metadata }) => metadata.namespace === namespace;
 }
 
-/** A watch of one object by path is a selection by name. */
+/** A watch of one object by its path selects the object by name. */
 function byName(name: string | undefined): readonly ObjectTest[] {
   return name === undefined ? [] : [({ metadata }) => metadata.name === name];
 }

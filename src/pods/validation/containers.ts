@@ -140,7 +140,10 @@ function checkCommon(report: Report, path: FieldPath, container: Container, cont
   checkSecurityContext(report, path.child('securityContext'), container.securityContext, users);
 }
 
-/** Validates spaces in image names; these errors are reported after all others of the spec. */
+/**
+ * Rejects leading and trailing spaces in image names; called last, so that these errors follow all
+ * others of the spec.
+ */
 export function checkImageSpaces(
   report: Report,
   path: FieldPath,

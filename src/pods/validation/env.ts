@@ -111,7 +111,7 @@ function checkFieldPath(
   const at = path.child('fieldPath');
   const subscript = /^([^[]+)\['(.*)'\]$/s.exec(fieldPath);
   const [, map = '', key = ''] = subscript ?? [];
-  // An older name of the same pod field.
+  // `spec.host` is an older name of the field `spec.nodeName`.
   const name = fieldPath === 'spec.host' ? 'spec.nodeName' : fieldPath;
   const cannot = (why: string) => wrong(report, at, fieldPath, `error converting fieldPath: ${why}`);
   if (apiVersion !== 'v1') cannot(`unsupported pod version: ${apiVersion}`);

@@ -45,7 +45,7 @@ export function checkDownwardItems(
   report: Report,
   path: FieldPath,
   items: readonly DownwardAPIVolumeFile[] = [],
-  /** Errors of all items have this field name, as in the API server. */
+  /** The field name under which the errors of all items are reported, as in the API server. */
   as: FieldPath,
 ): void {
   items.forEach((item, index) => {

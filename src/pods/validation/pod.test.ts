@@ -186,7 +186,7 @@ describe('rejects references of a static pod to API objects', () => {
       assert.deepEqual(await toldAbout(spec, 'name: a', { ...defaultRules, apiReferences: 'allowed' }), []);
     });
 
-  it('rejects only references to API objects that static pods never have when the feature gate is off', async () => {
+  it('with a disabled feature gate, rejects only references to API objects that static pods never have', async () => {
     const rules = { ...defaultRules, enabled: (gate: string) => gate !== 'PreventStaticPodAPIReferences' };
     assert.deepEqual(await toldAbout(withVolume('secret: {secretName: s}'), 'name: a', rules), []);
     assert.equal(

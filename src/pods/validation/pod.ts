@@ -47,7 +47,7 @@ export function validatePod(
   return problems;
 }
 
-/** The validation rules for new and existing pods. */
+/** The validation rules that apply to new pods and to updates of existing ones. */
 export function validateStoredPod(
   pod: WrittenPod & { readonly spec: PodSpec },
   rules: PodRules,

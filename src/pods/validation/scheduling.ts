@@ -171,7 +171,10 @@ function checkLabelKeys(
   });
 }
 
-/** The API server may add the key to the selector once; a second occurrence is a duplicate. */
+/**
+ * Rejects keys of matchLabelKeys that are also in the label selector. One occurrence is valid,
+ * because the API server itself adds each key to the selector once.
+ */
 function checkMentions(
   report: Report,
   path: FieldPath,

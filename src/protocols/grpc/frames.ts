@@ -45,7 +45,8 @@ export class GrpcMessageReader {
     if (this.#buffered < headerBytes) return undefined;
     const [first] = this.#chunks;
     const head = first !== undefined && first.length >= headerBytes ? first : this.#join();
-    if (head[0] !== 0) throw new GrpcError('INTERNAL', 'The peer sent a compressed message');
+    if (head[0] !== 0)
+      throw new GrpcError('INTERNAL', 'The peer sent a compressed message, but compression is not supported');
     const length = head.readUInt32BE(1);
     if (length > this.#limit) {
       throw new GrpcError(

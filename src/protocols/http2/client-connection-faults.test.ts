@@ -27,131 +27,141 @@ function readyDesk(): Http2Desk {
 
 const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp])[] = [
   [
-    'data for no stream',
+    'data for stream 0',
     [dataFrame(0, 'x', 'more')],
     'PROTOCOL_ERROR',
     /DATA for stream 0, which never began/,
   ],
-  ['data for a stream that never began', [dataFrame(5, 'x', 'more')], 'PROTOCOL_ERROR', /DATA for stream 5/],
   [
-    'headers for a stream of its own',
+    'data for a stream that was never opened',
+    [dataFrame(5, 'x', 'more')],
+    'PROTOCOL_ERROR',
+    /DATA for stream 5/,
+  ],
+  [
+    'headers for a stream that the server opens',
     [headersFrame(2, ok, 'more')],
     'PROTOCOL_ERROR',
     /HEADERS for stream 2/,
   ],
-  ['a reset of no stream', [rstStreamFrame(0, 'CANCEL')], 'PROTOCOL_ERROR', /RST_STREAM for stream 0/],
+  ['RST_STREAM for stream 0', [rstStreamFrame(0, 'CANCEL')], 'PROTOCOL_ERROR', /RST_STREAM for stream 0/],
   [
-    'a reset of a wrong length',
+    'RST_STREAM of a wrong length',
     [frameOf(frameType.reset, 0, 1, Buffer.alloc(5))],
     'FRAME_SIZE_ERROR',
     /RST_STREAM of 5/,
   ],
   [
-    'a push',
+    'PUSH_PROMISE',
     [frameOf(frameType.pushPromise, frameFlag.endHeaders, 1, bytes('0000000282'))],
     'PROTOCOL_ERROR',
     /PUSH_PROMISE although push is disabled/,
   ],
   [
-    'settings of a stream',
+    'SETTINGS for a stream',
     [frameOf(frameType.settings, 0, 1, empty)],
     'PROTOCOL_ERROR',
     /SETTINGS for stream 1/,
   ],
   [
-    'half a setting',
+    'SETTINGS that ends inside a setting',
     [frameOf(frameType.settings, 0, 0, Buffer.alloc(5))],
     'FRAME_SIZE_ERROR',
-    /settings of 5 bytes/,
+    /SETTINGS frame of 5 bytes/,
   ],
   [
-    'an acknowledgement with content',
+    'a SETTINGS acknowledgement with a payload',
     [frameOf(frameType.settings, frameFlag.ack, 0, Buffer.alloc(6))],
     'FRAME_SIZE_ERROR',
     /SETTINGS of 6 bytes/,
   ],
   [
-    'pushes allowed',
+    'a setting that enables push',
     [settingsFrame([[settingId.enablePush, 1]])],
     'PROTOCOL_ERROR',
     /ENABLE_PUSH to the invalid value 1/,
   ],
   [
-    'a window too large',
+    'a setting with a too large window',
     [settingsFrame([[settingId.initialWindowSize, 2 ** 31]])],
     'FLOW_CONTROL_ERROR',
     /INITIAL_WINDOW/,
   ],
   [
-    'frames too small',
+    'a setting with a too small frame size',
     [settingsFrame([[settingId.maxFrameSize, 16_383]])],
     'PROTOCOL_ERROR',
     /MAX_FRAME_SIZE to the invalid value 16383/,
   ],
   [
-    'frames too large',
+    'a setting with a too large frame size',
     [settingsFrame([[settingId.maxFrameSize, 2 ** 24]])],
     'PROTOCOL_ERROR',
     /MAX_FRAME_SIZE/,
   ],
   [
-    'a ping of a stream',
+    'PING for a stream',
     [frameOf(frameType.ping, 0, 1, Buffer.alloc(8))],
     'PROTOCOL_ERROR',
     /PING for stream 1/,
   ],
-  ['a short ping', [pingAckFrame(Buffer.alloc(7))], 'FRAME_SIZE_ERROR', /PING of 7 bytes instead of 8/],
+  ['a too short PING', [pingAckFrame(Buffer.alloc(7))], 'FRAME_SIZE_ERROR', /PING of 7 bytes instead of 8/],
   [
-    'a good-bye of a stream',
+    'GOAWAY for a stream',
     [frameOf(frameType.goAway, 0, 1, Buffer.alloc(8))],
     'PROTOCOL_ERROR',
     /GOAWAY for stream 1/,
   ],
   [
-    'a short good-bye',
+    'a too short GOAWAY',
     [frameOf(frameType.goAway, 0, 0, Buffer.alloc(4))],
     'FRAME_SIZE_ERROR',
     /GOAWAY of 4 bytes/,
   ],
-  ['a grant of nothing', [windowUpdateFrame(0, 0)], 'PROTOCOL_ERROR', /window update of zero bytes/],
   [
-    'a grant past all windows',
+    'a window update that grants zero bytes',
+    [windowUpdateFrame(0, 0)],
+    'PROTOCOL_ERROR',
+    /window update of zero bytes/,
+  ],
+  [
+    'a window update above the maximum window size',
     [windowUpdateFrame(0, 0x7fff_ffff)],
     'FLOW_CONTROL_ERROR',
     /more than a window can hold/,
   ],
   [
-    'a grant of a wrong length',
+    'WINDOW_UPDATE of a wrong length',
     [frameOf(frameType.windowUpdate, 0, 0, Buffer.alloc(3))],
     'FRAME_SIZE_ERROR',
     /of 3 bytes/,
   ],
   [
-    'a grant to a stream that never began',
+    'WINDOW_UPDATE for a stream that was never opened',
     [windowUpdateFrame(9, 1)],
     'PROTOCOL_ERROR',
     /WINDOW_UPDATE for stream 9/,
   ],
   [
-    'a continuation of nothing',
+    'CONTINUATION without HEADERS',
     [frameOf(frameType.continuation, 4, 1, empty)],
     'PROTOCOL_ERROR',
     /CONTINUATION without HEADERS/,
   ],
   [
-    'something between the headers',
+    'another frame between the frames of a header block',
     [frameOf(frameType.headers, 0, 1, bytes('88')), pingAckFrame(Buffer.alloc(8))],
     'PROTOCOL_ERROR',
     /between the header frames of stream 1/,
   ],
   [
-    'a continuation of another stream',
+    'CONTINUATION of another stream',
     [frameOf(frameType.headers, 0, 1, bytes('88')), frameOf(frameType.continuation, 4, 3, empty)],
     'PROTOCOL_ERROR',
     /between the header frames of stream 1/,
   ],
   [
-    'continuations without end',
+    'endless empty CONTINUATION frames',
     [
       frameOf(frameType.headers, 0, 1, empty),
       ...Array.from({ length: 300 }, () => frameOf(frameType.continuation, 0, 1, empty)),
@@ -160,7 +170,7 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
     /headers of more than/,
   ],
   [
-    'headers without end',
+    'an endless header block',
     [
       frameOf(frameType.headers, 0, 1, empty),
       ...Array.from({ length: 70 }, () => frameOf(frameType.continuation, 0, 1, Buffer.alloc(16_384))),
@@ -169,33 +179,33 @@ const faults: readonly (readonly [string, readonly Buffer[], Http2Reason, RegExp
     /headers of more than/,
   ],
   [
-    'more padding than frame',
+    'padding that is longer than the payload',
     [frameOf(frameType.data, frameFlag.padded, 1, bytes('0500'))],
     'PROTOCOL_ERROR',
     /padding/,
   ],
   [
-    'padding without a length',
+    'a padded frame without a padding length',
     [frameOf(frameType.headers, frameFlag.padded | 4, 1, empty)],
     'PROTOCOL_ERROR',
     /padding/,
   ],
   [
-    'a priority cut short',
+    'HEADERS with a truncated priority',
     [frameOf(frameType.headers, frameFlag.priority | 4, 1, bytes('88'))],
     'PROTOCOL_ERROR',
     /padding/,
   ],
   [
-    'headers that are none',
+    'an invalid header block',
     [frameOf(frameType.headers, 4, 1, bytes('ff'))],
     'COMPRESSION_ERROR',
     /Cannot read a header block/,
   ],
-  ['a frame that is too large', [bytes('004001000000000001')], 'FRAME_SIZE_ERROR', /16385 bytes/],
+  ['a too large frame', [bytes('004001000000000001')], 'FRAME_SIZE_ERROR', /16385 bytes/],
 ];
 
-describe('ends the HTTP/2 connection with the reason for', () => {
+describe('ends the HTTP/2 connection and sends the reason in GOAWAY after a protocol violation:', () => {
   for (const [what, frames, reason, message] of faults) {
     test(what, async () => {
       const desk = readyDesk();
@@ -215,7 +225,7 @@ describe('ends the HTTP/2 connection with the reason for', () => {
     });
   }
 
-  test('endless pings whose replies the peer does not read', async () => {
+  test('the peer sends endless pings and does not read the replies', async () => {
     const desk = readyDesk();
     await desk.sent();
     desk.wire.stall();
@@ -227,17 +237,25 @@ describe('ends the HTTP/2 connection with the reason for', () => {
   });
 });
 
-describe('ends only the HTTP/2 stream for', () => {
+describe('resets only the HTTP/2 stream, not the connection, after a protocol violation on the stream:', () => {
   const huge = 'y'.repeat(2_000);
   const streamFaults: readonly (readonly [string, readonly Buffer[], Http2Reason])[] = [
-    ['data before its head', [dataFrame(1, 'x', 'more')], 'PROTOCOL_ERROR'],
-    ['a head without a status', [headersFrame(1, trailers, 'end')], 'PROTOCOL_ERROR'],
-    ['a status that is none', [headersFrame(1, [[':status', 'ok']], 'end')], 'PROTOCOL_ERROR'],
-    ['an interim head that is the last', [headersFrame(1, [[':status', '100']], 'end')], 'PROTOCOL_ERROR'],
-    ['headers in the middle', [headersFrame(1, ok, 'more'), headersFrame(1, ok, 'more')], 'PROTOCOL_ERROR'],
-    ['a grant of nothing', [windowUpdateFrame(1, 0)], 'PROTOCOL_ERROR'],
-    ['a grant past all windows', [windowUpdateFrame(1, 0x7fff_ffff)], 'FLOW_CONTROL_ERROR'],
-    ['headers that are too large', [headersFrame(1, [...ok, ['x', huge]], 'end')], 'ENHANCE_YOUR_CALM'],
+    ['data before the response headers', [dataFrame(1, 'x', 'more')], 'PROTOCOL_ERROR'],
+    ['response headers without :status', [headersFrame(1, trailers, 'end')], 'PROTOCOL_ERROR'],
+    ['an invalid :status', [headersFrame(1, [[':status', 'ok']], 'end')], 'PROTOCOL_ERROR'],
+    ['interim headers that end the stream', [headersFrame(1, [[':status', '100']], 'end')], 'PROTOCOL_ERROR'],
+    [
+      'response headers that are sent twice',
+      [headersFrame(1, ok, 'more'), headersFrame(1, ok, 'more')],
+      'PROTOCOL_ERROR',
+    ],
+    ['a window update that grants zero bytes', [windowUpdateFrame(1, 0)], 'PROTOCOL_ERROR'],
+    [
+      'a window update above the maximum window size',
+      [windowUpdateFrame(1, 0x7fff_ffff)],
+      'FLOW_CONTROL_ERROR',
+    ],
+    ['too large response headers', [headersFrame(1, [...ok, ['x', huge]], 'end')], 'ENHANCE_YOUR_CALM'],
   ];
   for (const [what, frames, reason] of streamFaults) {
     test(what, async () => {

@@ -148,7 +148,10 @@ describe('HTTP/2 request', () => {
 
   test("rejects request headers above the peer's limit without sending them", async () => {
     const desk = await readyDesk({ [settingId.maxHeaderListSize]: 100 });
-    assert.throws(() => desk.ask('', [['x', 'y'.repeat(68)]]), /headers of 101 bytes: the peer takes 100/);
+    assert.throws(
+      () => desk.ask('', [['x', 'y'.repeat(68)]]),
+      /headers have 101 bytes, but the peer accepts at most 100/,
+    );
     desk.ask('', [['x', 'y'.repeat(67)]]);
   });
 
@@ -240,7 +243,7 @@ describe('HTTP/2 response', () => {
     assert.equal(desk.connection.isUsable, true);
   });
 
-  test('ignores the response of a cancelled stream, except for its effect on the header table', async () => {
+  test('ignores the response of a cancelled stream, but still applies its header block to the dynamic table', async () => {
     const desk = await readyDesk();
     const [one, two] = [desk.ask(), desk.ask()];
     one.stream.reset('CANCEL');

@@ -127,7 +127,7 @@ export class ClientConnection {
     if (request.head.listBytes > maxHeaderListSize) {
       throw new Http2Error(
         'ENHANCE_YOUR_CALM',
-        `The request has headers of ${request.head.listBytes} bytes: the peer takes ${maxHeaderListSize}`,
+        `The request headers have ${request.head.listBytes} bytes, but the peer accepts at most ${maxHeaderListSize}`,
       );
     }
     const stream = new ClientStream(request, reader, this.#carrier, this.#limits.streamWindowBytes);
@@ -345,7 +345,8 @@ export class ClientConnection {
   }
 
   /**
-   * Whether frames for the stream are allowed: those for closed streams are expected and ignored.
+   * Throws for a frame on a stream that was never opened. Frames on closed streams are expected and
+   * ignored.
    */
   #checkKnown(what: string, streamId: number): void {
     if (streamId % 2 === 1 && streamId < this.#nextId) return;
@@ -363,7 +364,10 @@ function unprocessedRequest(): Http2Error {
 
 function checkConnection(what: string, streamId: number): void {
   if (streamId === 0) return;
-  throw new Http2Error('PROTOCOL_ERROR', `The peer sent ${what} for stream ${streamId}`);
+  throw new Http2Error(
+    'PROTOCOL_ERROR',
+    `The peer sent ${what} for stream ${streamId}, but it is allowed only for the connection (stream 0)`,
+  );
 }
 
 function checkLength(what: string, length: number, expected: number): void {

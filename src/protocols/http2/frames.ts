@@ -75,7 +75,7 @@ export function rstStreamFrame(streamId: number, reason: Http2Reason): Buffer {
   return numbersFrame(frameType.reset, streamId, numberOfReason(reason));
 }
 
-/** The frame names 0 as the last processed stream, because servers open no streams. */
+/** Encodes a GOAWAY frame. Its last processed stream is 0, because servers open no streams. */
 export function goAwayFrame(reason: Http2Reason): Buffer {
   return numbersFrame(frameType.goAway, 0, 0, numberOfReason(reason));
 }
@@ -161,7 +161,10 @@ export const defaultPeerSettings: PeerSettings = {
  */
 export function readSettings(before: PeerSettings, bytes: Buffer, start: number, end: number): PeerSettings {
   if ((end - start) % 6 !== 0) {
-    throw new Http2Error('FRAME_SIZE_ERROR', `The peer sent settings of ${end - start} bytes`);
+    throw new Http2Error(
+      'FRAME_SIZE_ERROR',
+      `The peer sent a SETTINGS frame of ${end - start} bytes, which is not a multiple of 6`,
+    );
   }
   const settings = { ...before };
   for (let at = start; at < end; at += 6) {

@@ -82,7 +82,7 @@ describe('protobuf defaults', () => {
     assert.deepEqual(roundTrip('All', { inner: {} })['inner'], { id: '', count: 0 });
   });
 
-  test('does not share lists or maps between messages', () => {
+  test('gives each message its own lists and maps, also when they are empty by default', () => {
     for (const name of ['Lists', 'Maps']) {
       const [first, second] = [type(name).create({}), type(name).decode(Buffer.alloc(0))];
       for (const field of Object.keys(first)) assert.notEqual(first[field], second[field], field);

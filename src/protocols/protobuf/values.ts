@@ -19,7 +19,10 @@ export interface ValueCodec {
   /** The default value; undefined for messages, because their presence is tracked. */
   readonly initial: unknown;
   normalize(value: unknown): unknown;
-  /** Converts the key of a map entry from text, as which JavaScript stores it. */
+  /**
+   * Converts the key of a map entry from text to its type, because JavaScript stores all keys as
+   * text.
+   */
   fromText(text: string): unknown;
 }
 

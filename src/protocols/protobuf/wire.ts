@@ -277,7 +277,10 @@ export class WireReader {
   }
 }
 
-/** Numbers that fit into a double are converted that way, because it is faster. */
+/**
+ * A 64-bit number that a double represents exactly is converted through a double, because it is
+ * faster.
+ */
 function joined(low: number, high: number): bigint {
   return high < 2 ** 21 ? BigInt(high * 2 ** 32 + low) : (BigInt(high) << 32n) | BigInt(low);
 }

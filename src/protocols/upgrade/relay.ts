@@ -104,8 +104,8 @@ class StallWatch implements Disposable {
   #check(): void {
     const socket = this.#socket;
     if (socket === undefined || socket.destroyed || !socket.isPaused()) return;
-    // A socket with bytes in flight is checked by the kernel, and one whose peer has ended has a
-    // limited time.
+    // A lost peer is detected by the kernel while bytes are in flight to it. A peer that has ended
+    // its direction has a time limit, so no check is needed either.
     if (socket.writable && socket.writableLength === 0) socket.write(nothing);
     this.#arm();
   }

@@ -21,7 +21,10 @@ export interface WebSocketSession {
   readonly connection: WebSocketConnection;
   /** Aborted when the client has disconnected, was idle for too long, or the server closes. */
   readonly signal: AbortSignal;
-  /** Resets the idle time. Must be called for activity; pings are none. */
+  /**
+   * Restarts the idle timeout. Must be called whenever data is transferred; pings do not count as
+   * activity.
+   */
   touch(): void;
 }
 

@@ -32,7 +32,10 @@ export type KeyUse =
   | 'crl-sign';
 export type ExtendedUse = 'server-auth' | 'client-auth';
 
-/** The context-specific tag of the key identifier, in place of that of an octet string. */
+/**
+ * The context-specific tag of the key identifier in the authority key identifier extension; it
+ * replaces the tag of an octet string.
+ */
 const keyIdTag = 0x80;
 
 /** The numbers of key usage bits, counted from the highest bit. */

@@ -73,9 +73,7 @@ export function readAltNames(element: DerElement | undefined): ReadAltNames {
   };
 }
 
-/**
- * Describes what the desired identity has and the other one lacks; undefined if nothing is missing.
- */
+/** Lists what the required identity has and the actual one lacks; empty if nothing is missing. */
 export function missingFrom(actual: Identity, required: Identity): string[] {
   const missing = (what: string, have: readonly string[], want: readonly string[]) =>
     want.filter((value) => !have.includes(value)).map((value) => `${what} ${value}`);
