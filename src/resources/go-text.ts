@@ -1,9 +1,9 @@
 import { fnv1a32 } from '../lib/index.ts';
 
 /**
- * Kubelet checkpoints contain a checksum over Go's dump of the value. These functions build the
- * parts of such a dump: fields of structs have their type as prefix, elements of maps and lists do
- * not.
+ * A field of a Go struct for a checksum. Kubelet checkpoints contain a checksum over Go's dump of a
+ * value. In such a dump, the fields of a struct have their type as prefix; elements of maps and
+ * lists do not.
  */
 export type GoField = readonly [name: string, type: string, text: string];
 
@@ -20,7 +20,10 @@ export function goList<V>(values: readonly V[], textOf: (value: V) => string = S
   return `[${values.map(textOf).join(' ')}]`;
 }
 
-/** Returns the checksum of a pointer to a Go struct with that type name and these fields. */
+/**
+ * Returns the checksum of a Go struct as the Go kubelet computes it for checkpoints: over Go's dump
+ * of a pointer to the struct, with its type name and these fields.
+ */
 export function goChecksum(type: string, fields: readonly GoField[]): number {
   return fnv1a32(`(*${type})${goStruct(fields)}`);
 }

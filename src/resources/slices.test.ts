@@ -49,7 +49,7 @@ class RecordedSlices implements SliceManager {
 
   #note(verb: Verb, what: string): void {
     this.asked.push(`${verb} ${what}`);
-    if (this.failing.has(verb)) throw new Error(`no ${verb} of ${what}`);
+    if (this.failing.has(verb)) throw new Error(`the fake systemd cannot ${verb} ${what}`);
   }
 }
 
@@ -161,7 +161,10 @@ describe('cgroups with the systemd driver', () => {
     slices.failing.add('start');
     await assert.rejects(pods.ensureExists(pod, signal), { code: 'CGROUP_CREATE' });
     assert.equal(journal.events[0]?.reason, 'FailedCreatePodContainer');
-    assert.match(String(journal.events[0]?.message), /no start of kubepods-burstable-podb_1\.slice/);
+    assert.match(
+      String(journal.events[0]?.message),
+      /the fake systemd cannot start kubepods-burstable-podb_1\.slice/,
+    );
   });
 
   it('writes values to the cgroup files even if systemd rejects them', async () => {
@@ -170,10 +173,13 @@ describe('cgroups with the systemd driver', () => {
     slices.failing.add('set');
     assert.equal(await pods.ensureExists(pod, signal), 'created');
     assert.equal(await read(`${podPath}/memory.max`), '67108864');
-    assert.match(String(journal.steps.at(-1)?.message), /no set of kubepods-burstable-podb_1\.slice/);
+    assert.match(
+      String(journal.steps.at(-1)?.message),
+      /the fake systemd cannot set kubepods-burstable-podb_1\.slice/,
+    );
     await assert.rejects(pods.set(pod, { cpuShares: 5 }, signal), {
       code: 'CGROUP_UPDATE',
-      message: /no set of kubepods-burstable-podb_1\.slice/,
+      message: /the fake systemd cannot set kubepods-burstable-podb_1\.slice/,
     });
   });
 
@@ -184,7 +190,7 @@ describe('cgroups with the systemd driver', () => {
     slices.failing.add('stop');
     await assert.rejects(pods.destroy(pod, signal), {
       code: 'CGROUP_BUSY',
-      message: /no stop of kubepods-burstable-podb_1\.slice/,
+      message: /the fake systemd cannot stop kubepods-burstable-podb_1\.slice/,
     });
     assert.equal(await pods.exists(pod), true);
     await pods.destroy(podWith('never-made', {}), signal);

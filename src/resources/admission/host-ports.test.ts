@@ -47,7 +47,7 @@ describe('host port conflicts', () => {
   });
 });
 
-describe('checkStreamUrl: streams of the runtime and host ports of pods', () => {
+describe('checkStreamUrl: rejects stream URLs of the runtime that conflict with host ports of pods', () => {
   const pods = { getPods: () => [podWith([port(42_443)])] };
 
   it('rejects a stream URL whose port is redirected to a pod by its host port', () => {

@@ -208,7 +208,7 @@ describe('PodAdmission', () => {
       const { begin, clock, world, records } = aWorld([old]);
       world.preempt = async () => {
         world.ending = ending;
-        throw new Error('hanging on purpose');
+        throw new Error('the victim did not terminate');
       };
       const waiting = begin(sized('web', '500m', critical));
       await clock.advance(299_000);

@@ -46,12 +46,12 @@ describe('chooseVictims: pods to preempt for a critical pod', () => {
     assert.equal(chosen(rest, short('cpu', 200n), short('pods', 2n)), 'e b');
   });
 
-  it('prefers the smaller of two equal victims, by memory and then by CPU', () => {
+  it('of two otherwise equal victims, prefers the one with the smaller requests, by memory and then by CPU', () => {
     const many = [burstable('a', '1', '3Mi'), burstable('b', '2', '2Mi'), burstable('c', '1', '2Mi')];
     assert.equal(chosen(many, short('cpu', 500n)), 'c');
   });
 
-  it('compares candidates by the share of each need they release, not by the amount', () => {
+  it('compares victims by the share of each insufficient resource they release, not by the amount', () => {
     const rest = [burstable('cpus', '1', '1Mi'), burstable('bytes', '1m', '64Mi')];
     assert.equal(chosen(rest, short('cpu', 1000n), short('memory', 2n * 1024n * 1024n)), 'cpus bytes');
   });

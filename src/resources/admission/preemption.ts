@@ -53,7 +53,10 @@ export function mayPreempt(pod: Pod, other: Pod): boolean {
   return own !== undefined && its !== undefined && own > its;
 }
 
-/** Repeatedly chooses the pod whose requests come closest to the remaining needs. */
+/**
+ * Repeatedly chooses the pod whose requests come closest to what must still be released of each
+ * resource.
+ */
 function closestToNeeds(pods: readonly Pod[], needs: Needs): readonly Pod[] {
   const chosen: Pod[] = [];
   let left = pods;
@@ -74,8 +77,8 @@ function isBetter(one: Pod, than: Pod, needs: Needs): boolean {
 }
 
 /**
- * Each need is measured as the share that would remain unreleased, so that memory in bytes does not
- * outweigh CPU in cores.
+ * Each insufficient resource counts by the share that would still be missing, so that memory in
+ * bytes does not outweigh CPU in cores.
  */
 function distance(pod: Pod, needs: Needs): number {
   let sum = 0;

@@ -144,7 +144,8 @@ function qosCgroups(
           message: `Failed to update Node Allocatable Limits "${cgroup}": ${describeError(error)}`,
         }),
     },
-    // With a static CPU policy, the policy itself sets the CPUs.
+    // With a static CPU policy, kubepods gets no cpuset, because the policy sets the cpusets of the
+    // containers.
     cpuset: cgroupDriver === 'systemd' && settings.exclusiveResources?.cpu === undefined ? 'all' : 'unsaid',
     hugePageSizes: settings.node.hugePageSizes,
     activePods,
@@ -175,8 +176,8 @@ function systemCgroups(
 }
 
 /**
- * Runs all parts. `start` resolves when the cgroups exist; `run` waits for the abort, because a
- * loop that returns counts as failed.
+ * Runs the upkeep of all cgroups as one part: `start` resolves when the cgroups exist; `run`
+ * resolves only when it is aborted, because the node treats a loop that returns as failed.
  */
 function together(parts: readonly UpkeepPart[], cgroups: CgroupManager): CgroupUpkeep {
   return {

@@ -22,7 +22,7 @@ describe('default PID limits', () => {
     [1_000, 500, 125],
     [2, 1, 1],
   ] as const) {
-    it(`${capacity} PIDs: reserves ${reserved} for the node and limits a pod to ${perPod}`, () => {
+    it(`of ${capacity} PIDs, reserves ${reserved} for the node and limits a pod to ${perPod}`, () => {
       assert.deepEqual(pidLimits(capacity), { reserved, perPod });
     });
   }

@@ -198,7 +198,9 @@ function podOf(name: CgroupName): PodUid | undefined {
     : undefined;
 }
 
-/** What is known of the pods that own the found cgroups; decides whether a cgroup is orphaned. */
+/**
+ * The state of the pods that own the found pod cgroups; it decides whether a cgroup is orphaned.
+ */
 export interface OrphanRules {
   mayRun(uid: PodUid): boolean;
   /**

@@ -13,8 +13,8 @@ export interface QosContainerManagerDeps {
   /** Reports the enforcement of node allocatable as event; it is only logged if undefined. */
   readonly enforcement?: EnforcementObserver | undefined;
   /**
-   * `all` writes all CPUs to the cpuset of kubepods, so that systemd keeps the cpuset
-   * controller enabled; `unsaid` and undefined write no cpuset.
+   * `all` writes all CPUs to the cpuset of kubepods, so that systemd keeps the cpuset controller
+   * enabled; with `unsaid` or undefined, no cpuset is written.
    */
   readonly cpuset?: 'all' | 'unsaid' | undefined;
   /**

@@ -40,7 +40,10 @@ export async function runtimeCgroupDriver(
     case 'SYSTEMD': {
       const driver = reported === 'SYSTEMD' ? 'systemd' : 'cgroupfs';
       if (driver !== configured)
-        deps.logger.info('The cgroup driver is the one of the runtime', { driver, configured });
+        deps.logger.info('Using cgroup driver reported by the runtime instead of the configured one', {
+          driver,
+          configured,
+        });
       return driver;
     }
     default:

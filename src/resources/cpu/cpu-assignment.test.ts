@@ -142,8 +142,8 @@ describe('takeCpus with random free CPUs', () => {
           groups.count('socket') >= groups.count('numaNode')
             ? ['numaNode', 'socket']
             : ['socket', 'numaNode'];
-        // If a complete inner group is taken, it may belong to any outer group; otherwise partly
-        // used outer groups are filled first.
+        // If a complete inner group (socket or NUMA node) is taken, it may be part of any outer
+        // group; otherwise the outer group with the fewest free CPUs is used first.
         const isWholeTaken = left(inner).some(
           (size) => size <= expected && size === groups.all.size / groups.count(inner),
         );

@@ -87,16 +87,16 @@ export function decodeCpuCheckpoint(text: string): CpuCheckpoint {
   const json = jsonObject(JSON.parse(text), 'it');
   const { policyName, defaultCpuSet, checksum } = json;
   if (typeof policyName !== 'string' || typeof defaultCpuSet !== 'string' || typeof checksum !== 'number')
-    throw new Error('policyName, defaultCpuSet or checksum is missing');
+    throw new Error('the field policyName, defaultCpuSet or checksum is missing');
   if (
     json['podEntries'] !== undefined &&
     Object.keys(jsonObject(json['podEntries'], 'podEntries')).length > 0
   )
-    throw new Error('it has assignments of whole pods, which are not supported');
+    throw new Error('the checkpoint has assignments of whole pods, which are not supported');
   const checkpoint = { policyName, defaultCpuSet, entries: readEntries(json['entries'] ?? {}) };
   // Files of old kubelets have no checksum.
   if (checksum !== 0 && !checksumsOf(checkpoint).includes(checksum))
-    throw new Error('its checksum does not match');
+    throw new Error('the checksum does not match the content of the checkpoint');
   return { policyName, state: stateOf(checkpoint) };
 }
 

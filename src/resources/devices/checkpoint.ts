@@ -49,7 +49,8 @@ export function decodeCheckpoint(text: string): DeviceCheckpointData {
   try {
     const { Data: data, Checksum: expected } = JSON.parse(text) as { Data: Data; Checksum: number };
     const found = checksum(data);
-    if (found !== expected) throw new Error(`its checksum is ${found} and should be ${expected}`);
+    if (found !== expected)
+      throw new Error(`the checksum of the checkpoint is ${found} and should be ${expected}`);
     return {
       allocations: (data.PodDeviceEntries ?? []).map(readEntry),
       registered: new Map(
@@ -58,7 +59,7 @@ export function decodeCheckpoint(text: string): DeviceCheckpointData {
     };
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new KubelingError('DEVICE_CHECKPOINT', `The record of devices cannot be used: ${why}`, { cause });
+    throw new KubelingError('DEVICE_CHECKPOINT', `Cannot use the device checkpoint: ${why}`, { cause });
   }
 }
 

@@ -7,7 +7,10 @@ import { GrpcChannel, type ServiceAdder, serveOnDemand } from '../../protocols/g
 /** The gRPC services of one unix socket. */
 export interface OnDemand {
   readonly fill: (server: ServiceAdder) => Promise<void>;
-  /** Called when a call of another program has failed with an internal error. */
+  /**
+   * Called when one of these services has failed to handle a request of another program, with an
+   * internal error.
+   */
   readonly failed: (path: string, error: unknown) => void;
 }
 

@@ -110,7 +110,10 @@ describe('device allocations after a restart of the kubelet', () => {
     await harness.start();
     assert.equal(harness.manager.size, 0);
     assert.equal(harness.manager.hasCheckpoint, true);
-    assert.match(JSON.stringify(harness.logs.records.toArray()), /its checksum is \d+ and should be \d+/);
+    assert.match(
+      JSON.stringify(harness.logs.records.toArray()),
+      /the checksum of the checkpoint is \d+ and should be \d+/,
+    );
   });
 });
 

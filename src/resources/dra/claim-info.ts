@@ -59,7 +59,8 @@ function written(device: ClaimDevice) {
 export function decodeClaims(text: string): readonly ClaimInfo[] {
   try {
     const { Data, Checksum } = JSON.parse(text) as { Data: string; Checksum: number };
-    if (crc32(Data) !== Checksum) throw new Error('its checksum does not match');
+    if (crc32(Data) !== Checksum)
+      throw new Error('the checksum does not match the content of the checkpoint');
     const { ClaimInfoStateList: list } = JSON.parse(Data) as { ClaimInfoStateList: readonly Stored[] | null };
     return (list ?? []).map(readClaim);
   } catch (error) {

@@ -38,7 +38,10 @@ export class EventFd implements Disposable {
     });
   }
 
-  /** The blocked reader uses the descriptor: it is woken, and closes the descriptor itself. */
+  /**
+   * A reader that is blocked in a read still uses the descriptor: the reader is woken and then
+   * closes the descriptor itself.
+   */
   [Symbol.dispose](): void {
     const use = this.#use;
     this.#use = 'closed';

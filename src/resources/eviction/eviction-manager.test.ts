@@ -99,7 +99,8 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     const { name } = pod.metadata;
     note(`kill ${name} within ${graceSeconds} s: ${decision.message.trim()} (${decision.disruption})`);
     await clock.sleep(Math.min(environment.killMs, graceSeconds * 1_000), signal);
-    if (environment.killMs > 1_000_000) throw new KubelingError('POD_KILL_TIMEOUT', 'it does not terminate');
+    if (environment.killMs > 1_000_000)
+      throw new KubelingError('POD_KILL_TIMEOUT', 'the pod does not terminate');
     environment.pods = environment.pods.filter((each) => each.name !== name);
     clock.timer(environment.cleanupMs, () => environment.gone.add(name));
   };
@@ -314,7 +315,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), []);
   });
 
-  it('does nothing until the runtime reports its file systems, and continues after any failure', async () => {
+  it('evicts nothing until the runtime reports its file systems, and keeps checking thresholds after any failure', async () => {
     const { clock, world, stop } = aNode();
     world.layout = new Error('the runtime does not respond');
     world.pods = [{ name: 'a', memory: 950 }];
@@ -365,7 +366,7 @@ describe('EvictionManager', () => {
     ['single', 'known'],
     ['dedicated', 'unneeded'],
   ] as const)
-    it(`requests fresh layer sizes (${needed}) if layers are on the disk under pressure: ${layout}`, async () => {
+    it(`disk layout ${layout}: fresh layer sizes are ${needed}; they are requested only if layers are on the disk under pressure`, async () => {
       const { clock, world, stop } = aNode();
       const sinceMs = clock.now();
       Object.assign(world, { layout, disk: 900, pods: [{ name: 'a', volume: 850 }] });

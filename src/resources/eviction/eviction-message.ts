@@ -112,7 +112,7 @@ export const evictedReason = 'Evicted';
 export interface EvictionDecision {
   readonly message: string;
   /**
-   * `told` adds the condition DisruptionTarget to the pod status; it is omitted for pods above
+   * `told` adds the condition DisruptionTarget to the pod status; `not-told` is used for pods above
    * their own limits.
    */
   readonly disruption: 'told' | 'not-told';

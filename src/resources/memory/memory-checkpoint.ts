@@ -52,12 +52,12 @@ export function decodeMemoryCheckpoint(text: string): MemoryCheckpoint {
   const json = jsonObject(JSON.parse(text), 'it');
   const { policyName, checksum } = json;
   if (typeof policyName !== 'string' || typeof checksum !== 'number')
-    throw new Error('policyName or checksum is missing');
+    throw new Error('the field policyName or checksum is missing');
   if (
     json['podEntries'] !== undefined &&
     Object.keys(jsonObject(json['podEntries'], 'podEntries')).length > 0
   )
-    throw new Error('it has assignments of whole pods, which are not supported');
+    throw new Error('the checkpoint has assignments of whole pods, which are not supported');
   const machine = read(json['machineState'], 'machineState', readNode);
   const assignments = read(json['entries'] ?? {}, 'entries', (own) => read(own, 'an entry', readBlocks));
   const checkpoint: MemoryCheckpoint = {
@@ -69,7 +69,7 @@ export function decodeMemoryCheckpoint(text: string): MemoryCheckpoint {
   };
   // Files of old kubelets have no checksum.
   if (checksum !== 0 && !checksumsOf(checkpoint).includes(checksum))
-    throw new Error('its checksum does not match');
+    throw new Error('the checksum does not match the content of the checkpoint');
   return checkpoint;
 }
 
@@ -158,10 +158,10 @@ function readTable(value: unknown): MemoryTable {
 }
 
 function readBlocks(value: unknown): readonly MemoryBlock[] {
-  if (!Array.isArray(value)) throw new Error('the blocks of a container are not a list');
+  if (!Array.isArray(value)) throw new Error('the memory blocks of a container are not a list');
   return value.map((block) => {
     const { numaAffinity, type, size } = jsonObject(block, 'a block');
-    if (typeof type !== 'string') throw new Error('a block has no type');
+    if (typeof type !== 'string') throw new Error('a memory block has no type');
     return { numaAffinity: readNumbers(numaAffinity, 'numaAffinity'), type, size: readNumber(size, 'size') };
   });
 }

@@ -27,7 +27,7 @@ describe('reserved memory of NUMA nodes', () => {
     );
   });
 
-  it('spells huge pages in reserved memory like pod resources', () => {
+  it('names the resource of a huge page size as in pod specs, such as hugepages-2Mi', () => {
     assert.deepEqual([2 ** 16, 2 ** 21, 2 ** 30].map(hugePageResourceOf), [
       'hugepages-64Ki',
       'hugepages-2Mi',

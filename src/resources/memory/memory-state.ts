@@ -61,8 +61,8 @@ export function withoutBlocks(state: MemoryState, uid: PodUid, container: string
 }
 
 /**
- * Adds the assignment to all NUMA nodes of the block, and takes the memory from the first nodes
- * that have some free.
+ * Counts the assignment on all NUMA nodes of the memory block, and reserves its memory on those
+ * nodes in order, as far as they have free memory.
  */
 export function reserve(machine: MachineMemory, block: MemoryBlock, size = block.size): MachineMemory {
   let left = size;

@@ -129,8 +129,9 @@ export class StaticMemoryPolicy {
   }
 
   /**
-   * Extends the merged hint, whose NUMA nodes may have less memory than those of a hint for memory
-   * alone.
+   * Returns a set of NUMA nodes that includes those of the merged hint and has enough memory for
+   * the container. The merged hint may have too few nodes, because it also depends on CPUs and
+   * devices.
    */
   #extendedAffinity(
     state: MemoryState,

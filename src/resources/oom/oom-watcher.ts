@@ -26,7 +26,7 @@ export interface PodOom {
 export interface OomWatcherDeps {
   readonly log: KernelLog;
   readonly note: PositionFile;
-  /** The ID of the current boot. */
+  /** Returns the ID of the current boot. */
   readonly readBoot: () => Promise<string>;
   readonly clock: Clock;
   readonly logger: Logger;

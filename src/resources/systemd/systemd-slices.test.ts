@@ -67,7 +67,7 @@ class ScriptedBus implements SystemdBus {
 }
 
 function refuse(name: string): never {
-  throw new KubelingError('DBUS_REFUSED', `The message bus answers ${name}: it says so`, {
+  throw new KubelingError('DBUS_REFUSED', `The fake message bus rejects the call with ${name}`, {
     details: { name },
   });
 }
@@ -131,14 +131,15 @@ describe('starting a slice', () => {
     await slices.start(slice, signal);
     assert.deepEqual(buses[0]?.calls.at(-1)?.body, [slice.unit, 'replace']);
     const { slices: failing } = aSystemd({ ...exists, StartUnit: later('failed') });
-    await assert.rejects(failing.start(slice, signal), /its job ended with "failed"/);
+    await assert.rejects(failing.start(slice, signal), /the systemd job ended with "failed"/);
   });
 
   it('start rejects with the unit and the result of a failed job', async () => {
     const { slices } = aSystemd({ StartTransientUnit: later('dependency') });
     await assert.rejects(slices.start(slice, signal), {
       code: 'SYSTEMD_UNIT',
-      message: 'Cannot start the unit kubepods-podx.slice by systemd: its job ended with "dependency"',
+      message:
+        'Cannot start the unit kubepods-podx.slice by systemd: the systemd job ended with "dependency"',
     });
   });
 
@@ -146,7 +147,10 @@ describe('starting a slice', () => {
     const { slices } = aSystemd({
       StartTransientUnit: () => refuse('org.freedesktop.DBus.Error.InvalidArgs'),
     });
-    await assert.rejects(slices.start(slice, signal), /unit kubepods-podx\.slice .*InvalidArgs: it says so/);
+    await assert.rejects(
+      slices.start(slice, signal),
+      /unit kubepods-podx\.slice .*rejects the call with .*InvalidArgs/,
+    );
   });
 
   it('start times out if the job does not finish', async () => {
@@ -161,8 +165,8 @@ describe('starting a slice', () => {
     const { slices, buses } = aSystemd({ StartTransientUnit: () => ['/job/1'] });
     const stop = new AbortController();
     const starting = slices.start(slice, stop.signal);
-    stop.abort(new Error('not any more'));
-    await assert.rejects(starting, /^Error: not any more$/);
+    stop.abort(new Error('the caller has aborted the start'));
+    await assert.rejects(starting, /^Error: the caller has aborted the start$/);
     assert.equal(buses[0]?.listeners ?? 0, 0);
   });
 });
@@ -241,8 +245,8 @@ describe('the connection to systemd', () => {
     const stop = new AbortController();
     const givenUp = slices.set(slice, { cpuShares: 2 }, stop.signal);
     const retained = slices.set(slice, { cpuShares: 2 }, signal);
-    stop.abort(new Error('not any more'));
-    await assert.rejects(givenUp, /not any more/);
+    stop.abort(new Error('the first caller has aborted'));
+    await assert.rejects(givenUp, /the first caller has aborted/);
     opening.resolve(new ScriptedBus({}));
     await retained;
     assert.equal(opened, 2);

@@ -71,13 +71,13 @@ export class SystemdSlices implements SliceManager {
     const start: Work = async ({ bus }, inner) => {
       const body = [unit, 'replace', startProperties(slice), []];
       const fresh = { member: 'StartTransientUnit', signature: 'ssa(sv)a(sa(sv))', body };
-      // An existing unit is started too: it may be left over from before or have a unit file, and
-      // be stopped.
+      // An existing unit is started too: it may have a unit file or be left over from an earlier
+      // kubelet, and may not be running.
       const again = { member: 'StartUnit', signature: 'ss', body: [unit, 'replace'] };
       const result =
         (await unless(rejections.exists, runJob(bus, fresh, unit, inner))) ??
         (await runJob(bus, again, unit, inner));
-      if (result !== 'done') throw new Error(`its job ended with ${JSON.stringify(result)}`);
+      if (result !== 'done') throw new Error(`the systemd job ended with ${JSON.stringify(result)}`);
     };
     await this.#ask(`start the unit ${unit}`, start, signal);
   }
@@ -203,7 +203,7 @@ function endedJob(message: DbusMessage) {
   return { job, of, result };
 }
 
-/** Returns undefined if systemd reports that the unit does not exist. */
+/** Returns the result of the call; undefined if systemd rejects it with the given D-Bus error. */
 async function unless(rejection: string, work: Promise<string>): Promise<string | undefined> {
   try {
     return await work;

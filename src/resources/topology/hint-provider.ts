@@ -51,8 +51,8 @@ export interface HintProvider {
   getPodTopologyHints(pod: Pod): TopologyHints | undefined;
   /**
    * Allocates the resources of the container and persists them before it resolves. Idempotent.
-   * Called for init containers first, in order. Returns a rejection that has its own reason; throws
-   * on other errors.
+   * Called for init containers first, in order. Returns a rejection if the provider defines the
+   * reason of the rejection itself; throws on other errors.
    */
   allocate(pod: Pod, container: Container, terms: AllocationTerms): Promise<Rejection | undefined>;
 }

@@ -147,8 +147,8 @@ export class ContainerStarter {
   }
 
   /**
-   * Takes the container that was already created when the exit of the previous instance was
-   * announced.
+   * Returns the container that was created in advance when the runtime announced the exit of the
+   * previous instance.
    */
   async #takePreparation(start: ContainerStart, signal: AbortSignal): Promise<Prepared> {
     const { uid } = start.pod.metadata;

@@ -71,14 +71,17 @@ test('collectNow waits for the running collection, then collects and rejects wit
       story.push(`begin ${scope}`);
       await clock.sleep(1_000, signal);
       story.push(`end ${scope}`);
-      if (scope === 'terminated-pods-too') throw new Error('something is left');
+      if (scope === 'terminated-pods-too') throw new Error('a dead container cannot be removed');
     },
   });
   const end = new AbortController();
   const run = garbage.run(end.signal);
   garbage.collectSoon();
   await clock.advance(500);
-  const now = assert.rejects(garbage.collectNow('terminated-pods-too', end.signal), /something is left/);
+  const now = assert.rejects(
+    garbage.collectNow('terminated-pods-too', end.signal),
+    /a dead container cannot be removed/,
+  );
   const then = garbage.collectNow('deleted-pods', end.signal);
   await clock.advance(4_000);
   await Promise.all([now, then]);

@@ -46,7 +46,7 @@ export interface ResourceGrants {
 type Resources = MessageInit<LinuxContainerResources>;
 
 interface Amounts {
-  /** The CPU request; undefined without one, then the limit is used instead. */
+  /** The CPU request; if undefined, the runtime gets CPU shares for the limit. */
   readonly cpuRequest: bigint | undefined;
   readonly cpuLimit: bigint;
   readonly memoryLimit: bigint;

@@ -209,7 +209,7 @@ function kindOf(facts: Stats): FileKind {
 async function createShared(path: string, as: SharedDirectory): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found !== undefined) {
-    if (!found.isDirectory()) throw new Error('it is not a directory');
+    if (!found.isDirectory()) throw new Error('the path exists and is not a directory');
     if (as.ifThere === 'gets-them') await giveTo(path, as);
     return;
   }
@@ -234,7 +234,7 @@ async function giveTo(path: string, { mode, group }: SharedDirectory): Promise<v
 async function readEnd(path: string, maxBytes: number): Promise<Buffer> {
   await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   const facts = await file.stat();
-  if (!facts.isFile()) throw new Error('it is not a regular file');
+  if (!facts.isFile()) throw new Error('the path is not a regular file');
   const { size } = facts;
   const length = Math.min(size, maxBytes);
   const buffer = Buffer.alloc(length);

@@ -74,7 +74,8 @@ function userFields(
 }
 
 /**
- * The order matches the Go kubelet: groups of the pod's volumes come second only in the sandbox.
+ * Returns the supplemental groups in the order of the Go kubelet: in a container, the groups of the
+ * pod's volumes are last; in the sandbox, they are between the fsGroup and the listed groups.
  */
 export function supplementalGroups(
   context: PodSecurityContext | undefined,

@@ -6,7 +6,7 @@ import { isOnlyStart, withInterruptedStart } from './start-checkpoint.ts';
 
 const main = { name: 'main', image: 'example/web:1' };
 
-test('records the start of a container only if a failed start would be final', () => {
+test('records the start of a container only if the container is never started again after a failed start', () => {
   const isOnly = (pod: string | undefined, container?: string) =>
     isOnlyStart(aPod({ spec: { restartPolicy: pod } }), { ...main, restartPolicy: container });
   assert.equal(isOnly('Never'), true);

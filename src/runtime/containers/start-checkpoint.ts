@@ -24,7 +24,8 @@ export const noStartCheckpoint: StartCheckpoint = { recordStart: async () => {},
 const startErrorCode = 128;
 
 /**
- * Whether a failed start would be final for the container; otherwise the next sync starts it again.
+ * Whether the container is started only once, so that a failed start would be final; any other
+ * container is started again by the next sync.
  */
 export function isOnlyStart(pod: Pod, container: Container): boolean {
   const isEphemeral = ephemeralContainersOf(pod).some(({ name }) => name === container.name);

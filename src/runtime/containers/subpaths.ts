@@ -97,7 +97,7 @@ export function hostSubPaths(
   };
 }
 
-/** Checks that the file system of the volume responds; users read the message of the error. */
+/** Checks that the file system of the volume responds. The error message is shown to users. */
 async function checkAnswers(
   silent: Pick<UnresponsiveMounts, 'check'>,
   path: string,
@@ -175,7 +175,7 @@ async function removeTargets(directory: string, depth = targetDepth): Promise<vo
   await removeTarget(directory);
 }
 
-/** Returns the names in a directory; empty for anything else. */
+/** Returns the names in a directory; empty if the path is missing or is not a directory. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   try {
     return (await lstat(directory)).isDirectory() ? await readdir(directory) : [];

@@ -135,7 +135,7 @@ test("rejects a log outside of the pod's log directory", async () => {
   ])
     assert.match(
       await fromLog({ logPath: path }),
-      /^Error on reading termination message from logs: .*not of this pod/,
+      /^Error on reading termination message from logs: .*outside of the log directory of this pod/,
     );
 });
 

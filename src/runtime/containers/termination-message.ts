@@ -103,7 +103,10 @@ function checkOwnLog({ labels, logPath }: ContainerStatus, podLogsDir: string): 
   const owner = readOwner(labels);
   const [directory] = posix.relative(podLogsDir, logPath).split('/');
   if (owner !== undefined && directory === `${owner.namespace}_${owner.podName}_${owner.uid}`) return;
-  throw new KubelingError('LOG_REFUSED', `Cannot read the log ${logPath} as it is not of this pod`);
+  throw new KubelingError(
+    'LOG_REFUSED',
+    `Cannot read the log ${logPath} as it is outside of the log directory of this pod`,
+  );
 }
 
 type ReadLog = (maxBytes: number) => Promise<Buffer | undefined>;

@@ -12,7 +12,7 @@ const pollMs = 5_000;
 const answerMs = 10_000;
 /** How long a status call may have no response before that counts as a problem. */
 const slowAfterMs = 5_000;
-/** How long a successful status is valid. */
+/** How long a successful runtime status is valid. */
 const staleAfterMs = 30_000;
 
 /** The problems of the runtime that block pods. */

@@ -270,7 +270,7 @@ describe('images of containers', () => {
     assert.equal(harness.eventsOf('PullProgress').length, reported, 'no progress is reported after the pull');
   });
 
-  it('an image that is present ends a pull whose response is lost', async () => {
+  it('a pull whose response is lost ends when the image is present', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', fault: { kind: 'lost-reply', code: 'none' } }],
     });
@@ -281,7 +281,7 @@ describe('images of containers', () => {
     assert.equal(harness.runtime.pending().pulls, 0);
   });
 
-  it('pulls an image again that may have been present before the pull, when the response is lost', async () => {
+  it('when the response of a pull is lost, pulls an image again that may have been present before the pull', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', nth: 1, fault: { kind: 'lost-reply', code: 'none' } }],
     });
@@ -418,7 +418,7 @@ describe('images of containers', () => {
     assert.ok(steps.length >= 300, 'the journal is updated at least once a second');
   });
 
-  it('a pull by another pod does not verify credentials that the registry has not accepted yet', async () => {
+  it("an image that another pod pulled concurrently does not prove that the registry accepts a pod's own credentials", async () => {
     const slow = registryOf([{ reference: remote, pullMs: 1_000, command: ['sh'] }]);
     const login = (username: string) => ({ username, password: '', email: '' });
     const credentialsFor = async ({ metadata }: Pod) => [

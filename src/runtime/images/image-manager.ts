@@ -54,7 +54,7 @@ export type EnsuredImage =
       readonly waitMs?: number;
     };
 
-/** The result with the image ID of the runtime. */
+/** The result of ensuring that an image is present; a success includes the runtime's image ID. */
 type Ensured =
   | Extract<EnsuredImage, { ok: false }>
   | (Extract<EnsuredImage, { ok: true }> & { readonly id: string });

@@ -76,13 +76,13 @@ function readPattern(text: string): RegistryPattern {
   return { parts: name.split('.'), port, path };
 }
 
-/** One token of a glob pattern: any run of characters, or one character of a set. */
 /**
  * The maximum length of a glob pattern. Longer ones match nothing, because no registry name is that
  * long.
  */
 const longestGlob = 1_024;
 
+/** One token of a glob pattern: any run of characters, or one character of a set. */
 type GlobPlace = 'run' | ((character: string) => boolean);
 
 /**

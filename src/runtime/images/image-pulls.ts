@@ -75,7 +75,7 @@ type Outcome =
   | { readonly kind: 'answered'; readonly imageRef: string }
   /** The image is present although PullImage has not returned. */
   | { readonly kind: 'appeared'; readonly imageRef: string }
-  /** The image is present, possibly from before, and the pull makes no progress. */
+  /** The image is present, possibly since before the pull, and the pull makes no progress. */
   | { readonly kind: 'silent' };
 
 /** The interval of checks whether the image is present while PullImage has not returned. */

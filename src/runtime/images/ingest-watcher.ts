@@ -152,7 +152,7 @@ export class ImageDownload implements Disposable {
     // assigned to an image.
     if (this.#own === undefined && this.#isMixed) this.#parts.clear();
     const now = new Map(ingests.map((each) => [each.ref, each]));
-    // An ingest that is no longer listed as active is complete.
+    // An ingest that the runtime no longer lists is complete.
     for (const [ref, { totalBytes }] of this.#parts) {
       if (!now.has(ref) && totalBytes > 0) this.#set(ref, { bytes: totalBytes, totalBytes });
     }

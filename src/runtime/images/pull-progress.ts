@@ -64,8 +64,8 @@ function describeProgress(standing: PullStatus, startMs: number, nowMs: number):
   const { arrival, running } = standing;
   if (arrival === undefined) return `running for ${elapsed}`;
   const { bytes, totalBytes, state, changedMs } = arrival;
-  // Some of the pulls that were sampled together may have ended since the sample, so their number
-  // is not known.
+  // Some of the pulls whose bytes were sampled together may have ended since the sample, so their
+  // number is not known.
   const together = running > 1 ? `all ${running}` : 'several';
   const shared = arrival.of === 'all-images' ? ` (${together} pulls together)` : '';
   const amount = `${mebibytes(bytes)} of ${mebibytes(totalBytes)} MiB${shared} after ${elapsed}`;

@@ -7,8 +7,8 @@ import { initContainersOf, isSidecar, type Pod } from '../../pods/index.ts';
  */
 export class TerminationOrder {
   /**
-   * Promises by sidecar that resolve when all containers to stop before it have stopped; each
-   * builds on that of the next sidecar.
+   * For each sidecar, a promise that resolves when all containers that must stop before it have
+   * stopped; it is built from the promise of the next sidecar.
    */
   readonly #predecessors = new Map<string, Promise<unknown>>();
   /** The running containers by name; each promise resolves when the container is stopped. */

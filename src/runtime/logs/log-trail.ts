@@ -194,8 +194,8 @@ export class LogFileSequence implements AsyncDisposable {
       const between = await this.#openRotated(stem);
       if (between?.handle.identity === current.handle.identity) {
         await this.release(between);
-        // The file was rotated since the names were listed; later files are left to the next
-        // refresh.
+        // The current file was rotated after the names were listed; files that follow it are left
+        // to the next refresh.
         this.#known = new Set(stems.slice(0, stems.indexOf(stem) + 1));
         this.#isRefreshDue = true;
         return this.#enqueue(current);

@@ -192,7 +192,7 @@ check('containers that are not in the spec', [
   },
 ]);
 
-test('RestartAllContainers resets all container instances, last those whose exit triggered it', () => {
+test('RestartAllContainers resets all container instances, and last those whose exit triggered the restart', () => {
   const trigger: Container = {
     ...a,
     restartPolicy: 'Never',
@@ -247,7 +247,7 @@ const anyWorld = fc
       .map((containers) => ({ ...environment, containers })),
   );
 
-test('for any pod, no plan violates the init container order, starts a running container, or makes no progress', () => {
+test('for any pod, each plan respects the init container order, starts no running container, and makes progress', () => {
   fc.assert(
     fc.property(anyWorld, ({ init, regular, restartPolicy, liveness, startup, ready, containers }) => {
       const pod = aPod({ spec: { initContainers: init, containers: regular, restartPolicy } });

@@ -97,15 +97,18 @@ function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxD
 }
 
 /**
- * Whether a container runs in a new sandbox. If the container has a restart policy, that policy
- * decides. A container that still runs is decided after its exit, unless it restarts in any case.
+ * Whether a container runs in a new sandbox. The restart policy of the container decides, if it has
+ * one. For a container that still runs, the decision is made after its exit, unless the container
+ * restarts in any case.
  */
 function restartsInNewSandbox(pod: Pod, observed: ObservedPod, container: Container): boolean {
   const newest = newestInstance(observed, container.name);
   const policy = effectiveRestartPolicy(pod, container);
   const isOwn = container.restartPolicy !== undefined;
   if (newest?.state === 'running') return !isOwn || policy !== 'Never';
-  // Its status is reported as terminated with this exit code, and the API server accepts no restart.
+  // A container in unknown state is reported as terminated with this exit code. If the restart
+  // policy allows no restart after that, the API server would reject the status of a restarted
+  // container.
   if (newest?.state === 'unknown' && isOwn) return restartsAfterExit(pod, container, lostExitCode);
   if (newest?.state !== 'exited') return true;
   return isOwn
@@ -139,7 +142,7 @@ function actionsInSandbox(
   const regular = regularContainerActions(pod, observed, context);
   const finished = regular.kept === 0 && regular.toStart.length === 0;
   if (init.progress === 'waiting') {
-    // A sidecar that must be restarted does not keep a finished pod running.
+    // A finished pod does not continue to run for a sidecar that must be restarted.
     return finished && passedInitialization(pod, observed, context) ? dead : plan;
   }
   return {
@@ -150,7 +153,8 @@ function actionsInSandbox(
 }
 
 /**
- * A created container was left by a kubelet that exited before the start, so it has not run yet.
+ * Whether the container has not run yet. A container in state created was left by a kubelet that
+ * exited before it started the container.
  */
 function neverRan(newest: ObservedContainer | undefined): boolean {
   return newest === undefined || newest.state === 'created';

@@ -106,7 +106,7 @@ describe('a disk-backed emptyDir', () => {
     symlinkSync('/', directory);
     await assert.rejects(make(), {
       code: 'FILE_WRITE',
-      message: `Cannot write ${directory}: it is not a directory`,
+      message: `Cannot write ${directory}: the path exists and is not a directory`,
     });
     assert.throws(() => statSync(marker), /ENOENT/);
   });

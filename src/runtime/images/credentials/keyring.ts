@@ -6,7 +6,7 @@ import { goJson } from '../../containers/go-format.ts';
 import { isDockerHub, matchesRegistry, registryKey } from '../image-name.ts';
 import type { DockerConfig, RegistryLogin } from './docker-config.ts';
 
-/** The name under which logins of Docker Hub are used for all images of it. */
+/** The registry key of Docker Hub logins, which are used for all images of Docker Hub. */
 export const dockerHub = 'index.docker.io';
 
 /** The registry logins, looked up by image repository. */

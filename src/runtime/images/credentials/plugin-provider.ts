@@ -202,7 +202,7 @@ export class PluginProvider {
     const ended = exitCode === undefined ? 'it was killed' : `it exited with ${exitCode}`;
     throw new KubelingError(
       'IMAGE_CREDENTIALS',
-      `Cannot use the plugin ${name} as ${ended}${stderrTail(stderr)}`,
+      `Cannot get credentials from the plugin ${name} as ${ended}${stderrTail(stderr)}`,
     );
   }
 
@@ -215,7 +215,7 @@ export class PluginProvider {
     if (![...logins.values()].some(({ password }) => password === token)) return;
     throw new KubelingError(
       'IMAGE_CREDENTIALS',
-      'Cannot use a service account token as a password as the cacheType of the plugin must be Token for that',
+      'Cannot use the response of the credential plugin as it returns the service account token as password, which requires the cacheType Token',
     );
   }
 }

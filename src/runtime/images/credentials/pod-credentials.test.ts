@@ -33,7 +33,7 @@ function rigOf(secrets: PullSecrets, node: object = {}) {
 const secretsOf = (...all: readonly Secret[]): PullSecrets => ({
   async get(namespace, name) {
     const found = all.find(({ metadata }) => metadata?.namespace === namespace && metadata?.name === name);
-    if (found === undefined) throw new Error(`no sesame for ${name}`);
+    if (found === undefined) throw new Error(`no secret named ${name}`);
     return found;
   },
 });

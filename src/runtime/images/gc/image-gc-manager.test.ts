@@ -82,7 +82,8 @@ class Rig {
       imageFsInfo: async () => ({ imageFilesystems: [{ fsId: { mountpoint: '/images' } }] }),
       removeImage: async ({ image }: { image: { image: string } }) => {
         this.beforeRemoval();
-        if (this.refused.has(image.image)) throw new KubelingError('CRI_FAILED', `${image.image} stays`);
+        if (this.refused.has(image.image))
+          throw new KubelingError('CRI_FAILED', `the fake runtime cannot remove ${image.image}`);
         this.removed.push(image.image);
         this.images = this.images.filter(({ id }) => id !== image.image);
         return {};
@@ -159,7 +160,7 @@ test('removes the remaining images after a failed removal, and reports the failu
   harness.refused.add('a');
   await harness.manager.detect(never);
   await harness.pass(2 * minute);
-  await assert.rejects(harness.manager.deleteUnusedImages(never), /a stays/);
+  await assert.rejects(harness.manager.deleteUnusedImages(never), /cannot remove a/);
   assert.deepEqual(harness.removed, ['b']);
 });
 

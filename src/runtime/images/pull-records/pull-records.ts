@@ -267,7 +267,7 @@ export type VerificationPolicy =
   | { readonly kind: 'AlwaysVerify' };
 
 export type ImageOrigin =
-  /** A kubelet of this node has pulled the image or started to. */
+  /** The origin `pulled-here`: a kubelet of this node has pulled the image, or has started to. */
   'pulled-here' | 'preloaded';
 
 function mustVerify(policy: VerificationPolicy, image: string, origin: ImageOrigin): boolean {

@@ -22,8 +22,8 @@ const directoryMode = 0o700;
 const fileMode = 0o600;
 const largestRecord = 1 << 20;
 /**
- * The number of missing files that are remembered, more than the images that the pods of a node
- * use.
+ * The maximum number of cached paths of missing files; it exceeds the number of images that the
+ * pods of a node use.
  */
 const absentKept = 1_000;
 

@@ -179,7 +179,7 @@ function timeOf(value: unknown): number {
 }
 
 function corrupt(why: string): KubelingError {
-  return new KubelingError('FILE_CORRUPT', `Cannot use a record of image pulls as ${why}`);
+  return new KubelingError('FILE_CORRUPT', `Cannot use an image pull record as ${why}`);
 }
 
 const nobody: RecordedCredentials = {

@@ -160,7 +160,7 @@ test('removes the oldest file of the largest log on a full disk', async () => {
 test('restores the name of a log when the runtime fails to reopen it, and retries the rotation', async () => {
   const harness = new Rig();
   harness.start(0);
-  harness.refusal = new KubelingError('CRI_FAILED', 'not now');
+  harness.refusal = new KubelingError('CRI_FAILED', 'the fake runtime cannot reopen the log');
   harness.run();
   await harness.write(2_000, { forMs: 10 });
   await harness.clock.advance(5_000);

@@ -83,7 +83,7 @@ async function held<T>(
     using directory = holdLogDirectory(path);
     if (directory !== undefined) return await act((each) => directory.at(posix.basename(each)));
     if (without === 'fine') return undefined;
-    throw new Error('it is not in a log directory');
+    throw new Error('the path is not in a log directory');
   });
 }
 
@@ -126,7 +126,7 @@ async function compress(path: string, signal: AbortSignal): Promise<void> {
   if (source === undefined) return;
   try {
     const facts = await source.stat();
-    if (!facts.isFile()) throw new Error('it is not a regular file');
+    if (!facts.isFile()) throw new Error('the path is not a regular file');
     await rm(aside, { force: true });
     await pack(source, await open(aside, makeFlags, facts.mode & 0o777), signal);
     if ((await lstat(path).catch(() => undefined)) === undefined) return;
