@@ -65,7 +65,7 @@ export class IsolatedNetwork implements Disposable {
       try {
         execFileSync('ip', ['netns', 'delete', name], { stdio: 'ignore' });
       } catch {
-        // The namespace was not created.
+        // Deleting a namespace that was not created fails, which is ignored.
       }
     }
   }

@@ -91,7 +91,7 @@ export class KubelingNode implements AsyncDisposable {
     try {
       await node.start();
     } catch (error) {
-      // Cleans up, but throws the error of the failed start instead of reporting leftovers.
+      // Removes the node, but throws the error of the failed start instead of reporting leftovers.
       await node.leave().catch(() => []);
       throw error;
     }

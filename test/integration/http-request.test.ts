@@ -44,7 +44,7 @@ async function certificate(): Promise<{ readonly key: string; readonly cert: str
 }
 
 describe('an HTTP probe request over the network', () => {
-  it('sends its headers unchanged, with its own host and no other headers', async () => {
+  it('sends exactly the given headers, including a Host header in place of the default one', async () => {
     await using server = await answering((_request, response) => response.writeHead(418).end('tea'));
     const headers = [
       ['Host', 'somewhere'],

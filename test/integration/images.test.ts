@@ -345,8 +345,8 @@ describe('images from a real registry', { timeout: 600_000 }, () => {
     await eventually('the pull to be in flight', async () => {
       return node.steps.some(({ message }) => /[\d.]+ of [\d.]+ MiB/.test(message)) ? true : undefined;
     });
-    controller.abort(new Error('The pod is gone'));
-    await assert.rejects(syncing, /The pod is gone/);
+    controller.abort(new Error('The pod was deleted'));
+    await assert.rejects(syncing, /The pod was deleted/);
     // The runtime keeps the content pulled so far, but the content must not grow any more.
     const come = async () => JSON.stringify(await runtime.cri.containerdIngests(signal));
     let last = await come();

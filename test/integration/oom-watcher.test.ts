@@ -51,7 +51,10 @@ describe('out-of-memory reports of the kernel log', {
   });
   after(() => cgroups.destroy(root, signal));
 
-  /** Other processes on this machine can run out of memory during the test. */
+  /**
+   * Runs the OOM watcher; reports of other processes that run out of memory during the test are
+   * ignored.
+   */
   async function watching(during: () => Promise<void>): Promise<void> {
     reported = [];
     const watcher = new OomWatcher({

@@ -282,7 +282,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
     await node.take('rpc');
   });
 
-  it('readiness is not reported after a restart of the kubelet until a probe has verified it', async () => {
+  it('after a restart of the kubelet a container is not reported as ready until a probe has verified it', async () => {
     await using answerer = await Answerer.open();
     const { probe } = answerer;
     await node.put({
@@ -327,7 +327,7 @@ describe('probes on real containerd', { timeout: 300_000, skip: skipReason() }, 
 });
 
 describe('probes after kubeling is killed', { timeout: 180_000, skip: skipReason() }, () => {
-  it('unverified readiness is not reported and no container is restarted', async () => {
+  it('a restarted kubeling reports no unverified readiness and restarts no container', async () => {
     await using answerer = await Answerer.open();
     const node = await KubelingNode.open();
     try {

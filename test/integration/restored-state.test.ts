@@ -20,7 +20,7 @@ function podOf(name: string, script: string, spec: object = {}) {
   };
 }
 
-/** Waits in real time. */
+/** Waits in real time until the given time. */
 function until(atMs: number): Promise<true> {
   return eventually('the time to come', async () => (performance.now() >= atMs ? true : undefined));
 }
@@ -40,7 +40,7 @@ describe('state restored after kubeling is killed', { timeout: 180_000 }, () => 
   const notesOf = async (uid: string) =>
     JSON.parse(await readFile(join(node.dataDir, 'kubelet', 'pods', uid, 'kubeling.json'), 'utf8'));
 
-  it('runs a pod whose manifest has become invalid before the restart', async () => {
+  it('a restarted kubeling runs a pod whose manifest became invalid before the restart', async () => {
     await node.put('web.yaml', podOf('web', 'trap "exit 0" TERM; while true; do sleep 0.1; done'));
     const { metadata } = await node.running('web');
     assert.equal((await notesOf(metadata.uid)).source, 'file');
@@ -59,7 +59,7 @@ describe('state restored after kubeling is killed', { timeout: 180_000 }, () => 
     );
   });
 
-  it('continues the back-off of a crashing container', async () => {
+  it('a restarted kubeling continues the back-off of a crashing container', async () => {
     await node.put('crash.yaml', podOf('crash', 'exit 3'));
     const restarts = async () => (await node.pod('crash'))?.status.containerStatuses?.[0]?.restartCount ?? 0;
     const { metadata } = await node.podIs(
@@ -85,7 +85,7 @@ describe('state restored after kubeling is killed', { timeout: 180_000 }, () => 
     await node.take('crash.yaml');
   });
 
-  it('keeps a pod past its active deadline failed', async () => {
+  it('a restarted kubeling keeps a pod past its active deadline failed', async () => {
     const script = 'trap "exit 0" TERM; while true; do sleep 0.1; done';
     await node.put('brief.yaml', podOf('brief', script, { activeDeadlineSeconds: 4 }));
     const isOver = ({ phase, reason }: NodePod['status']) =>
@@ -104,7 +104,7 @@ describe('state restored after kubeling is killed', { timeout: 180_000 }, () => 
     );
   });
 
-  it('continues the grace period of a deleted pod', async () => {
+  it('a restarted kubeling continues the grace period of a deleted pod', async () => {
     await node.put('slow.yaml', podOf('slow', 'trap "" TERM; while true; do sleep 0.1; done'));
     const { metadata } = await node.running('slow');
     const removedMs = performance.now();

@@ -138,7 +138,7 @@ test('disconnects a client that opens and resets requests rapidly, without block
         stream.on('error', () => {});
         stream.close(constants.NGHTTP2_CANCEL);
       } catch {
-        // The session is being closed.
+        // The HTTP/2 session is being closed, so no further request can be opened.
         return;
       }
       if (begun % 100 === 0) await delay(1);

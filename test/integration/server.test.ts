@@ -21,7 +21,7 @@ const view = {
     },
   ],
   runningPods: async () => {
-    throw new Error('the runtime is away');
+    throw new Error('the runtime is unreachable');
   },
   flights: (key: string | undefined) => [key ?? 'all'],
 };
@@ -59,7 +59,7 @@ async function* endlessly(signal: AbortSignal) {
 
 async function* twoChunks(kind: string | undefined) {
   yield Buffer.from('one ');
-  if (kind === 'broken') throw new Error('the file is gone');
+  if (kind === 'broken') throw new Error('the log file was removed');
   yield Buffer.from('two');
 }
 
@@ -106,7 +106,7 @@ test('returns an error when a handler fails, and keeps serving', async () => {
   assert.deepEqual(await get('/runningpods/'), {
     status: 500,
     type: 'text/plain; charset=utf-8',
-    body: 'Internal Error: the runtime is away',
+    body: 'Internal Error: the runtime is unreachable',
   });
   assert.equal((await get('/healthz')).status, 200);
 });

@@ -97,7 +97,7 @@ test('runs a pod over the socket, with its log on disk and its events', async ()
   assert.match(readFileSync(join(node.dir, 'logs', 'main.log'), 'utf8'), /^\S+Z stdout F hello\n$/);
   await until('the event', () => topics.includes('/tasks/exit'));
   await cri.removePodSandbox({ podSandboxId }, signal);
-  controller.abort(new Error('enough events'));
+  controller.abort(new Error('the test has received enough events'));
   await assert.rejects(reading, (error) => isKind(error, 'Cancelled'));
   await until('the end of the stream', () => node.runtime.held().subscribers === 0);
   const { calls, sandboxes, containers } = node.runtime.held();

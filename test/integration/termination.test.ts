@@ -280,7 +280,7 @@ ${node.describe(name)}`;
       await node.start();
     });
 
-    it('a running init container keeps running and is not restarted', async () => {
+    it('a restarted kubeling keeps a running init container running', async () => {
       assert.equal((await node.running('initializing', 'waits')).containerID, initId);
       await letGo('initializing');
       await node.running('initializing');
@@ -289,7 +289,7 @@ ${node.describe(name)}`;
       assert.equal(node.container('initializing', 'waits')?.containerID, initId);
     });
 
-    it('an unfinished postStart hook is repeated in the same container', async () => {
+    it('a restarted kubeling repeats an unfinished postStart hook in the same container', async () => {
       await told('starting', 2);
       assert.deepEqual(await node.lines('starting'), ['hook', 'hook']);
       await letGo('starting');
@@ -298,18 +298,18 @@ ${node.describe(name)}`;
       assert.deepEqual([restartCount, (await containersOf('starting')).length], [0, 1]);
     });
 
-    it('the sleep of a preStop hook continues where it was', async () => {
+    it('a restarted kubeling continues the sleep of a preStop hook where it was', async () => {
       await node.terminated('dozing');
       assertLasts('dozing', secondsSince(), 5.9);
     });
 
-    it('a preStop hook is not repeated, and the time it used counts toward the grace period', async () => {
+    it('a restarted kubeling does not repeat a preStop hook, and counts the time it used toward the grace period', async () => {
       await node.terminated('stopping');
       assertLasts('stopping', secondsSince(), graceSeconds - 1);
       assert.deepEqual(await node.lines('stopping'), ['up', 'hook']);
     });
 
-    it('a pod whose manifest is deleted keeps its preStop hook and grace period in the same way', async () => {
+    it('a restarted kubeling neither repeats the preStop hook nor shortens the grace period of a pod whose manifest was deleted', async () => {
       await eventually('it to be deleted', async () => {
         const left = (await containersOf('static-')).filter(({ state }) => state === 'CONTAINER_RUNNING');
         return left.length === 0 ? true : undefined;

@@ -149,7 +149,7 @@ describe('node with unresponsive file systems', { skip: noHangingMounts, timeout
     await node.until('the other to be deleted', async () => !(await there(gone[1])));
   });
 
-  it('a pod that needs the file system starts as soon as the file system responds', async () => {
+  it('a pod that needs an unresponsive file system starts as soon as the file system responds', async () => {
     mounts.dispose();
     await mkdir(join(root, 'far/deep'));
     await node.running('far');

@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync }
 import { dirname, join } from 'node:path';
 
 export interface RecreatedTree {
-  /** The directory that the tested operation removes; `at` lies in it. */
+  /** The directory tree that the tested operation removes; it contains the path `at`. */
   readonly tree: string;
-  /** The path that is swapped with the link. */
+  /** The path in the tree that is swapped with the link. */
   readonly at: string;
   readonly link: string;
   /** The target of the link. */

@@ -25,7 +25,7 @@ const claim = (name: string) => claimOf(name, block);
 const pod = (name: string, of: string, script: string, readOnly = false) =>
   podWith(name, script, asDevice, { volumes: [{ name: 'data', ...claimed(of, readOnly) }] });
 
-/** Uses the real kubectl, the real containerd and real kernel block devices. */
+/** The tests use the real kubectl, the real containerd and real kernel block devices. */
 describe('raw block volumes of pods on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let folder: string;

@@ -66,7 +66,7 @@ function pod(
   };
 }
 
-/** Uses the real kubectl, the real containerd and real mounts. */
+/** The tests use the real kubectl, the real containerd and real mounts. */
 describe('persistent volume claims of pods on kubeling up', {
   timeout: 600_000,
   skip: withoutKubectl(),

@@ -41,7 +41,7 @@ class Collected extends Writable {
   }
 }
 
-/** Uses @kubernetes/client-node, the client of most JavaScript programs. */
+/** The tests use @kubernetes/client-node, the client of most JavaScript programs. */
 describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, () => {
   let cluster: LocalCluster;
   let config: KubeConfig;

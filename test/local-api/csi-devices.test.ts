@@ -26,8 +26,8 @@ const pod = (name: string, of: string, script: string) =>
   podWith(name, script, asDevice, { volumes: [{ name: 'data', ...claimed(of) }] });
 
 /**
- * Uses a CSI driver in a separate process, the real kubectl, the real containerd and real kernel
- * block devices.
+ * The tests use a CSI driver in a separate process, the real kubectl, the real containerd and real
+ * kernel block devices.
  */
 describe('block volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;

@@ -17,7 +17,8 @@ const long = async (what: string, isSo: () => Promise<boolean>) => {
 };
 
 /**
- * Uses a CSI driver in a separate process, the real kubectl, the real containerd and real mounts.
+ * The tests use a CSI driver in a separate process, the real kubectl, the real containerd and real
+ * mounts.
  */
 describe('CSI driver that responds slowly or never', {
   timeout: 1_800_000,

@@ -19,7 +19,8 @@ import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 
 /**
- * Uses a CSI driver in a separate process, the real kubectl, the real containerd and real mounts.
+ * The tests use a CSI driver in a separate process, the real kubectl, the real containerd and real
+ * mounts.
  */
 describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;

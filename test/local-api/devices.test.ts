@@ -30,7 +30,7 @@ function namesOf(kind: string, ...names: readonly string[]): object {
   return { cdiVersion: '0.6.0', kind, devices };
 }
 
-/** Uses device plugins in separate processes, the real kubectl and the real containerd. */
+/** The tests use device plugins in separate processes, the real kubectl and the real containerd. */
 describe('device plugins on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let plugin: PluginProcess;

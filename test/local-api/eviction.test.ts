@@ -4,7 +4,7 @@ import { LocalCluster } from './local-cluster.ts';
 import { withoutKubectl } from './tour-commands.ts';
 import { mounted, podWith } from './volume-objects.ts';
 
-/** Uses the real kubectl and the real containerd. */
+/** The tests use the real kubectl and the real containerd. */
 describe('pod eviction on kubeling up', { timeout: 300_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
 

@@ -19,7 +19,7 @@ function pod(name: string, of: string, script: string, more: { fsGroup?: number;
   return podWith(name, script, mounted, { ...securityContext, volumes });
 }
 
-/** Uses the real kubectl, the real containerd and real kernel block devices. */
+/** The tests use the real kubectl, the real containerd and real kernel block devices. */
 describe('local disks as persistent volumes on kubeling up', {
   timeout: 900_000,
   skip: withoutKubectl(),

@@ -29,8 +29,8 @@ const claimed = (name: string, annotations: object, spec: object) => [
 ];
 
 /**
- * Uses the real kubectl and containerd, and a real kernel file system. A fake client and server
- * replace those of NFS: no test here uses an NFS server.
+ * The tests use the real kubectl and containerd, and a real kernel file system. A fake client and
+ * server replace those of NFS: no test here uses an NFS server.
  */
 describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;

@@ -34,7 +34,10 @@ function podOf(name: string, ...containers: readonly object[]): object {
   return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { terminationGracePeriodSeconds: 0, containers } };
 }
 
-/** Uses the real kubectl and the real containerd, and compares the kernel values with the spec. */
+/**
+ * The tests use the real kubectl and the real containerd, and compare the kernel values with the
+ * spec.
+ */
 describe('in-place resize of pods on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
 

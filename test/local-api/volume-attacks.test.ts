@@ -59,7 +59,7 @@ function podOf(name: string, { script, mounts, volumes, containers = 1, env = {}
   };
 }
 
-/** Uses the real containerd and real mounts. */
+/** The tests use the real containerd and real mounts. */
 describe('attacks on volumes by containers', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
   let api: ApiCaller;

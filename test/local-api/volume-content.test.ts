@@ -49,7 +49,7 @@ function podOf(
   };
 }
 
-/** Uses the real kubectl, the real containerd and real mounts. */
+/** The tests use the real kubectl, the real containerd and real mounts. */
 describe('content of configMap, secret and downward API volumes on kubeling up', {
   timeout: 600_000,
   skip: withoutKubectl(),

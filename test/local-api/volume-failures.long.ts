@@ -38,7 +38,8 @@ function pod(name: string, source: object): object {
 }
 
 /**
- * Uses a CSI driver in a separate process, the real kubectl, the real containerd and real mounts.
+ * The tests use a CSI driver in a separate process, the real kubectl, the real containerd and real
+ * mounts.
  */
 describe('volume failures on kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;

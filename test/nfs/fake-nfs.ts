@@ -65,7 +65,7 @@ export class FakeNfs {
 
   #write(name: string, lines: readonly string[]): void {
     const path = join(this.#programs, name);
-    // The real program is found in the rest of the PATH.
+    // The wrapper script finds the real program in the rest of the PATH.
     const rest = [`PATH="\${PATH#*:}"`, `exec ${name} "$@"`];
     writeFileSync(path, `${['#!/bin/sh', ...lines, ...rest].join('\n')}\n`);
     chmodSync(path, 0o755);

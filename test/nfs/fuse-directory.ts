@@ -125,7 +125,7 @@ function answer(request: Buffer): void {
   try {
     writeSync(device, Buffer.concat([head, body]));
   } catch {
-    // The process that made the request was killed.
+    // The reply fails because the process that made the request was killed.
   }
 }
 
@@ -143,7 +143,7 @@ async function nextRequest(buffer: Buffer): Promise<Buffer | undefined> {
     return Buffer.from(buffer.subarray(0, bytesRead));
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    // The file system is not mounted yet.
+    // EPERM means that the file system is not mounted yet.
     if (code === 'EPERM') await sleep(lookEveryMs);
     else if (!['ENOENT', 'EINTR', 'EAGAIN'].includes(code)) throw error;
     return undefined;

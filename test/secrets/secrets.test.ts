@@ -28,7 +28,7 @@ const allowed: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^containerd\//, "containerd's container specs"],
 ];
 
-/** Uses the real containerd, a real registry and kubectl. */
+/** The tests use the real containerd, a real registry and kubectl. */
 describe('secrets on kubeling up', { timeout: 400_000, skip: withoutKubectl() }, () => {
   const canaries = new Canaries();
   let cluster: LocalCluster;

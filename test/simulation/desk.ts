@@ -14,7 +14,7 @@ export class Desk {
   readonly #sketches = new Map<string, PodSketch>();
   /** The grace of deleted pods for which the delete request gave less than their spec. */
   readonly #graces = new Map<string, number>();
-  /** When each pod was last not desired. */
+  /** The last time at which each pod was not desired. */
   readonly #unwantedMs = new Map<string, number>();
 
   constructor(nowMs: () => number) {
@@ -87,7 +87,7 @@ export class Desk {
     return this.#sheets.get(name)?.sketch;
   }
 
-  /** The sketch of a pod that is or was desired. */
+  /** The generated description of a pod that is or was desired. */
   known(uid: string): PodSketch | undefined {
     return this.#sketches.get(uid);
   }

@@ -10,7 +10,7 @@ const phases = { running: 'Running', succeeded: 'Succeeded', failed: 'Failed' } 
 
 /**
  * Differences between a desired pod and its expected state; the fate is `disturbed` if its
- * containers exited differently from the sketch.
+ * containers exited differently from its generated description.
  */
 export function unsettled(
   environment: World,

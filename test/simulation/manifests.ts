@@ -58,7 +58,7 @@ export function apiPodOf(sketch: PodSketch, status: Pod['status']): Pod {
 const kinds = new KindTable();
 const uids = new StaticUidGenerator();
 
-/** The UID of the sketch's pod, derived from the manifest or assigned by the API. */
+/** The UID of the described pod, derived from its manifest or assigned by the API. */
 export function uidOf(sketch: PodSketch): string {
   if (sketch.source === 'api')
     return createHash('md5').update(`${sketch.name} ${sketch.revision}`).digest('hex');

@@ -18,7 +18,8 @@ export interface KnownBug extends Mutation {
 /** Bugs in the core of the kubelet; the simulation must find each. */
 export const mutations: Readonly<Record<string, KnownBug>> = {
   /**
-   * A pod worker uses a status observed before its last sync ended, and repeats completed actions.
+   * Bug: a pod worker uses a status observed before its last sync ended, and repeats completed
+   * actions.
    */
   'an old observation is taken for the truth': {
     kubelet: ({ state: { cache } }) => {
@@ -26,7 +27,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
     },
   },
 
-  /** An edited static pod is delivered only as an addition, and the old pod stays. */
+  /** Bug: an edited static pod is delivered only as an addition, and the old pod stays. */
   'REMOVE is forgotten when ADD follows': {
     kubelet: ({ state: { config } }) => {
       const take = config.takeUpdate.bind(config);
@@ -41,7 +42,7 @@ export const mutations: Readonly<Record<string, KnownBug>> = {
     },
   },
 
-  /** A pod that exceeded its active deadline runs again under each kubelet. */
+  /** Bug: a pod that exceeded its active deadline runs again under each kubelet. */
   'how a pod has ended is forgotten with the kubelet': {
     kubelet: ({ control: { workers } }) => {
       const update = workers.updatePod.bind(workers);

@@ -31,7 +31,10 @@ export function lastingOf(sketch: PodSketch): readonly ContainerSketch[] {
   return everyContainer(sketch).filter((each) => fateOf(sketch, each) === 'stays');
 }
 
-/** Whether an exit that the sketch does not define could change the outcome of the pod. */
+/**
+ * Whether an exit that the pod's generated description does not define could change the outcome of
+ * the pod.
+ */
 export function mayEndOtherwise(sketch: PodSketch): boolean {
   if (sketch.restartPolicy !== 'Always') return true;
   return [...sketch.init, ...sketch.containers].some(

@@ -10,7 +10,10 @@ export interface ProbeWitness {
   probed(question: ProbeRequest, response: 'success' | 'failure'): void;
 }
 
-/** The network servers in pods: they respond to probes as the sketches define. */
+/**
+ * The network servers in pods: they respond to probes as the generated descriptions of the pods
+ * define.
+ */
 export class PodNetwork {
   readonly #runtime: SimulatedRuntime;
   readonly #witness: Partial<ProbeWitness>;

@@ -79,7 +79,7 @@ class SeedRun {
   readonly #violations: string[] = [];
   /** Pods affected by runtime failures, which may have to be recreated. */
   readonly #damaged = new Set<string>();
-  /** Pods with a container that exited differently from its sketch. */
+  /** Pods with a container that exited differently from the pod's generated description. */
   readonly #disturbed = new Set<string>();
   /** Pods whose status and containers must not change at the moment. */
   #quiet: ReadonlySet<string> = new Set();
@@ -255,8 +255,8 @@ class SeedRun {
           return this.#desk.sketchOf(step.sketch.name) === undefined
             ? this.#scenario.create(step.sketch)
             : this.#scenario.edit(step.sketch);
-        // The pod may differ from its sketch, because not every restart policy restarts containers
-        // that ran before.
+        // The pod may differ from its generated description, because not every restart policy
+        // restarts containers that ran before.
         if (this.#desk.known(uidOf(step.sketch)) !== undefined && step.sketch.ephemeral === undefined)
           this.#disturbed.add(uidOf(step.sketch));
         this.#desk.write(step.sketch);

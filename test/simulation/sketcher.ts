@@ -41,7 +41,7 @@ export class Sketcher {
       features.filter((each) => this.#random.next() < chances[each] || this.#always.has(each)),
     );
     // Pods with restart rules have no probes, because a container killed for a failed probe exits
-    // with another code than the sketch defines.
+    // with another code than the pod's description defines.
     if (has.has('policies')) has.delete('probes');
     // Only containers that do not exit by themselves get a deadline; otherwise either exit could
     // come first.
@@ -122,7 +122,10 @@ export class Sketcher {
     return { ...base, runMs: this.#some([10, 1_000, 20_000]), exitCode: this.#of([0, 0, 1]) };
   }
 
-  /** The restart policy of a single container with a matching behaviour; it may be absent. */
+  /**
+   * Returns a restart policy for one container and, where the policy needs it, restart rules and
+   * the exits of the program to which they apply.
+   */
   #withPolicy(): Partial<Nameless> {
     const failsBefore = 1 + this.#whole(2);
     switch (this.#of(['ends', 'never', 'rule', 'all', 'other'] as const)) {

@@ -265,7 +265,7 @@ class Call implements CallContext {
     return this.#error !== undefined;
   }
 
-  /** Created on demand, because most handlers return immediately and need no signal. */
+  /** The signal is created on demand, because most handlers return immediately and need none. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#error !== undefined) this.#controller.abort(this.#error);

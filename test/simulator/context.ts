@@ -38,8 +38,11 @@ export interface SimulatorContext {
   readonly chooseScript: ScriptChooser;
 }
 
-/** What a handler gets to know about its call. */
+/** The context of a runtime call, which its handler receives. */
 export interface CallContext {
-  /** Aborted, with a GrpcError as its reason, when the caller no longer waits for the response. */
+  /**
+   * The signal that is aborted, with a GrpcError as its reason, when the caller no longer waits for
+   * the response.
+   */
   readonly signal: AbortSignal;
 }

@@ -101,7 +101,7 @@ test('a call aborted in flight may or may not take effect', async () => {
     const call = node.cri.runPodSandbox({ config: node.podConfig() }, { signal: controller.signal });
     const ended = assert.rejects(call, says('CANCELLED'));
     await node.clock.advance(1);
-    controller.abort(new Error('changed my mind'));
+    controller.abort(new Error('the caller aborted the call'));
     await ended;
     await node.clock.advance(1_000);
     outcomes.add(node.runtime.sandboxes().length);
@@ -116,7 +116,7 @@ test('a call aborted while the runtime executes it is undone', async () => {
   const ended = assert.rejects(call, says('CANCELLED'));
   await node.clock.advance(50);
   assert.equal(node.runtime.held().sandboxes, 1);
-  controller.abort(new Error('changed my mind'));
+  controller.abort(new Error('the caller aborted the call'));
   await ended;
   await node.clock.advance(100);
   const { sandboxes, names, addresses } = node.runtime.held();

@@ -6,7 +6,10 @@ import { collectLogs, realClock, systemRandom, Verbosity } from '../../../src/li
 import { type LocalApiOptions, openLocalApi } from '../../../src/local-api/index.ts';
 import type { Identity, Server } from './server.ts';
 
-/** The watch history of a resource is so short that a chapter can expire it. */
+/**
+ * The number of changes in the watch history of a resource; so low that a chapter can make a
+ * resource version expire.
+ */
 const remembered = 60;
 
 function optionsIn(directory: string): LocalApiOptions {

@@ -99,7 +99,7 @@ export class ClusterWorld {
     return this.#dressed.has(uid);
   }
 
-  /** Replaces the spec of the pod by that of its current sketch. */
+  /** Replaces the spec of the pod by that of its current description. */
   edit(sketch: PodSketch): void {
     const { spec } = this.#podOf(sketch);
     const { containers, initContainers, ephemeralContainers } = spec;

@@ -16,7 +16,7 @@ export interface ScenarioOptions {
   readonly random: Random;
   /** Called for each pod when it is created, and when its spec is edited. */
   readonly met: (sketch: PodSketch) => void;
-  /** Called when a container exits differently from its sketch. */
+  /** Called when a container exits differently from the generated description of its pod. */
   readonly disturbed: (uid: string) => void;
   readonly note: (what: string) => void;
 }
@@ -179,7 +179,7 @@ export class Scenario {
     this.edit({ ...sketch, ephemeral: [...ephemeral, { ...container, name: `debug${ephemeral.length}` }] });
   }
 
-  /** The sketch of the pod with that name, unless the pod is being deleted. */
+  /** The generated description of the pod with that name, unless the pod is being deleted. */
   #current(name: string): PodSketch | undefined {
     const object = this.#options.cluster.pod(name);
     return object?.metadata.deletionTimestamp === undefined ? this.#options.desk.sketchOf(name) : undefined;

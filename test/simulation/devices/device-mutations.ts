@@ -1,7 +1,7 @@
 import type { KnownBug } from '../mutations.ts';
 
 export const deviceMutations: Readonly<Record<string, KnownBug>> = {
-  /** The checkpoint of the device manager cannot be read after a restart. */
+  /** Bug: the checkpoint of the device manager cannot be read after a restart. */
   'who has which devices is forgotten with the kubelet': {
     machine: (machine) => ({
       ...machine,

@@ -24,8 +24,8 @@ interface Order {
 }
 
 /**
- * Replaces the deadlines after the wall clock was set, because only the wall clock recorded when
- * the termination started.
+ * The deadlines after the wall clock was set: the start of a termination is then unknown, because
+ * only the wall clock recorded it.
  */
 const unknownSince = { deadlineMs: Number.POSITIVE_INFINITY, dueMs: Number.NEGATIVE_INFINITY } as const;
 

@@ -3,7 +3,10 @@ import type { MemoryFiles } from '../../simulator/index.ts';
 import { logPolicy } from '../disk/scarce-disk.ts';
 import type { Rule, Scene } from './scene.ts';
 
-/** The maximum output of a container between two checks, and while its full log is renamed. */
+/**
+ * How far a log may exceed its limit: by the output of a container between two size checks, and
+ * while the full log is renamed.
+ */
 const slackBytes = 3_000;
 /** How long a log may exceed its limit, because no kubelet could rotate it in the meantime. */
 const patienceMs = 15_000;

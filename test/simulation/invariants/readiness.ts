@@ -8,7 +8,7 @@ const seenMs = 70_000;
 
 /**
  * A pod is reported as ready only while all its regular containers and sidecars run, according to
- * the kubelet's last relist. It is also actually so as soon as a relist was due.
+ * the kubelet's last relist. Once another relist was due, they must actually run.
  */
 export function readyMeansRunning(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, kubelet, runtime } = scene;

@@ -46,8 +46,8 @@ export function sidecarOrder(scene: RuleScene): Rule {
     },
     entry(entry) {
       watch();
-      // A sidecar that was already being started when its pod began to terminate still starts, so
-      // only a pod that is not terminating is reset.
+      // A container start in a pod that is not terminating ends the record of an earlier
+      // termination. A terminating pod may still start a sidecar whose start had already begun.
       if (entry.kind === 'container-started' && !isEnding(entry.podUid)) ending.delete(entry.podUid);
     },
     calling(method, request) {

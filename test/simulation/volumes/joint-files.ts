@@ -41,7 +41,7 @@ export function jointFiles(plain: RuntimeFiles, memory: MemoryVolumeFiles): Join
   };
 }
 
-/** The object with some members replaced. */
+/** Returns a view of the object in which some members are replaced. */
 export function withParts<T extends object>(whole: T, parts: Partial<T>): T {
   return new Proxy(whole, {
     get: (target, name) => {

@@ -50,8 +50,8 @@ export interface VolumeWorldOptions {
 }
 
 /**
- * Whether volumes are those of regular and init containers, or include those of ephemeral
- * containers added later.
+ * The container that mounts a volume: `own` for a regular or init container, `visitor` for an
+ * ephemeral container that is added later.
  */
 export type ContainerRole = 'own' | 'visitor';
 
@@ -216,7 +216,7 @@ export class VolumeWorld {
     return this.#mounts.broken.has(path) || (this.#forgotten.has(path) && !isMounted);
   }
 
-  /** A container of the pod starts, and may write to its volumes from now on. */
+  /** Records that a container of the pod starts, and may write to its volumes from now on. */
   started(uid: string, who: ContainerRole): void {
     if (who === 'visitor') this.#visited.add(uid);
     if (kindsOf(uid).includes('blank')) this.#written.add(blankDisk(uid));

@@ -5,7 +5,10 @@ import type { Variables } from './expand.ts';
 /** What a command waits for; the shell continues when it has happened. */
 export type Step =
   | { readonly kind: 'sleep'; readonly ms: number }
-  /** No wait; a signal that the process sent to itself takes effect. */
+  /**
+   * The shell does not wait; it yields so that a signal that the process sent to itself takes
+   * effect.
+   */
   | { readonly kind: 'turn' }
   /** Waits until all background jobs are done, or a signal with a trap arrives. */
   | { readonly kind: 'jobs' }
