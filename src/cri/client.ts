@@ -10,11 +10,14 @@ import { checkResponse } from './responses.ts';
 import type { CriTransport } from './transport.ts';
 
 /**
- * Called once per call when it ends; a stream ends when it was read completely, its loop was left,
- * or it failed.
+ * Observes each call of the runtime once, when it ends. A stream ends when it was read completely,
+ * its loop was left, or it failed.
  */
 export interface CriObserver {
-  /** `operation` is the name used in metrics; `error` is undefined for success. Must not throw. */
+  /**
+   * `operation` is the metric name of the call; `error` is undefined for a successful call. Must
+   * not throw.
+   */
   called(operation: string, durationMs: number, error: KubelingError | undefined): void;
 }
 

@@ -50,8 +50,8 @@ export interface KubeletSettings {
    */
   readonly volumeStatsMs?: number | undefined;
   /**
-   * The known system cgroups, relative to each hierarchy; their usage is reported with that of
-   * pods. The kubelet moves itself to `kubelet`, and processes of the root cgroup to `misc`.
+   * The cgroups of system processes, relative to each hierarchy; their usage is reported with that
+   * of pods. The kubelet moves itself to `kubelet`, and processes of the root cgroup to `misc`.
    */
   readonly systemCgroups?:
     | {

@@ -7,7 +7,10 @@ export interface BackoffPolicy {
   readonly baseMs: number;
   /** The factor by which the delay grows with each failure; 2 by default. */
   readonly factor?: number;
-  /** The maximum delay before jitter, so that waiters at the maximum still spread. */
+  /**
+   * The maximum delay before jitter. Jitter may exceed it, so that retries at the maximum delay do
+   * not all happen at the same time.
+   */
   readonly maxMs: number;
   /**
    * The maximum share of random jitter: 0.5 extends each delay by up to half of it; 0 by default.

@@ -47,7 +47,7 @@ test('describes an error with a cyclic chain of causes', () => {
   assert.equal(describeError(error), 'again');
 });
 
-test('values that cannot be printed are described', () => {
+test('describes thrown values whose message cannot be read', () => {
   const broken = new Error('x');
   Object.defineProperty(broken, 'message', {
     get: () => {
@@ -59,7 +59,7 @@ test('values that cannot be printed are described', () => {
   assert.match(asError(Object.create(null)).message, /unprintable object/);
 });
 
-test('describing and wrapping never throw, whatever was thrown', () => {
+test('describeError and asError never throw for any thrown value', () => {
   fc.assert(
     fc.property(fc.anything({ withNullPrototype: true, withBigInt: true, withDate: true }), (thrown) => {
       assert.equal(typeof describeError(thrown), 'string');

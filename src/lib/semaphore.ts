@@ -19,7 +19,7 @@ export class Semaphore {
     return at < 0 ? undefined : at + 1;
   }
 
-  /** Acquires a permit. Each key has at most one position in the queue. */
+  /** Acquires a permit; waits if none is free. A key must not wait twice at the same time. */
   async acquire(key: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free--;

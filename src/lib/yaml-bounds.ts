@@ -67,7 +67,10 @@ function findLongDocument(text: string): YamlProblem | undefined {
   return undefined;
 }
 
-/** Whether the text is small enough to be processed by line before it is measured. */
+/**
+ * Whether the text has so few lines that tabs can be replaced in each of them before the text is
+ * measured.
+ */
 export function hasFewLines(text: string): boolean {
   return linesIn(text, 0, text.length) <= maxLines;
 }

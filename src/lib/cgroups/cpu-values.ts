@@ -26,7 +26,7 @@ export function perSecondUs(quotaUs: number, periodUs: number): number {
   return Math.ceil(Math.floor((quotaUs * secondUs) / periodUs) / percentUs) * percentUs;
 }
 
-/** The quota that systemd would write; it overwrites any other value at its next update. */
+/** The quota as systemd would write it: systemd overwrites any other quota at its next update. */
 export function wholePercentQuotaUs(quotaUs: number, periodUs: number): number {
   if (quotaUs <= 0) return quotaUs;
   const exactUs = Math.floor((quotaUs * secondUs) / periodUs);

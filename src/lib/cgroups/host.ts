@@ -110,8 +110,8 @@ export interface DirectoryFiles {
 
 const bufferBytes = 16_384;
 /**
- * One read returns as many lines as fit into a page. A shorter result is complete: no line of these
- * files is as long as the rest of the page.
+ * One read of a kernel file returns as many lines as fit into a page of 4,096 bytes. A result below
+ * this size is complete, because any further line would still have fit.
  */
 const completeBelowBytes = 1_024;
 const maxMissing = 100;

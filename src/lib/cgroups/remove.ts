@@ -10,7 +10,10 @@ export interface CgroupRemoval {
 }
 
 const killRounds = 5;
-/** The waits for killed processes to exit, one per round; they double from one millisecond. */
+/**
+ * The number of waits for killed processes to exit in each round: the first takes one millisecond,
+ * each later one twice as long as the previous.
+ */
 const waitsPerRound = 9;
 const removeAttempts = 10;
 

@@ -87,7 +87,7 @@ function isProse(value: string): boolean {
   return proseAfterScheme.has(value.toLowerCase());
 }
 
-/** Authorization headers were already redacted with their scheme kept. */
+/** The value of an Authorization header was redacted before, except for its scheme. */
 function isHarmless(name: string): boolean {
   return name.toLowerCase() === 'authorization';
 }

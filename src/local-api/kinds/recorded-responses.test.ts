@@ -17,7 +17,7 @@ function resourceOf(harness: KindsRig, { group, resource }: RecordedCall) {
   return found.resource;
 }
 
-/** The request of a recorded response. */
+/** The user of all recorded requests. */
 const admin: ApiUser = { name: 'admin', groups: ['system:masters', 'system:authenticated'] };
 
 async function answerTo(harness: KindsRig, call: RecordedCall): Promise<RecordedAnswer> {
@@ -47,7 +47,7 @@ async function answerTo(harness: KindsRig, call: RecordedCall): Promise<Recorded
   }
 }
 
-test('responds like the recorded API server except for documented differences', async () => {
+test('responds like the kube-apiserver whose responses were recorded, except for documented differences', async () => {
   using harness = new KindsRig();
   await harness.create(resourceOf(harness, { group: '', resource: 'serviceaccounts' } as RecordedCall), {
     metadata: { name: 'default' },

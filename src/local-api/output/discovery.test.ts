@@ -21,8 +21,8 @@ const groups = groupVersions(outputCatalogue().all);
 type Listed = readonly JsonObject[];
 
 /**
- * The recorded API server has more resources than this one, but every resource here must exist
- * there.
+ * The kube-apiserver whose documents were recorded has more resources than this server, but it must
+ * have every resource of this server.
  */
 function ofOurs(real: Listed, ours: Listed, name: string): Listed {
   const names = new Set(ours.map((each) => each[name]));
@@ -36,7 +36,7 @@ function withoutHash({ storageVersionHash: _, ...resource }: JsonObject): JsonOb
 describe('discovery documents', () => {
   for (const each of groups) {
     const path = `/${groupVersionPath(each)}`;
-    it(`lists for each resource of ${path} what the recorded API server lists`, () => {
+    it(`lists for each resource of ${path} the same as a recorded response of kube-apiserver`, () => {
       const created = apiResourceList(each);
       const real = recorded[path] as JsonObject;
       const resources = ofOurs(real['resources'] as Listed, created['resources'] as Listed, 'name').map(

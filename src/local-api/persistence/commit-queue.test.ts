@@ -113,7 +113,7 @@ describe('commit queue', () => {
     );
   });
 
-  it('sends a resource definition until the file has it', async () => {
+  it('sends a resource definition again until it is stored in the file', async () => {
     const { queue, requests } = queueOnOrder();
     queue.append(change(11));
     queue.append(change(12, events));

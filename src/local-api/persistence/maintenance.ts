@@ -136,8 +136,8 @@ export class WalCheckpointer {
     try {
       await this.#deps.thread.call({ do: 'checkpoint' }, this.#signal);
     } catch (error) {
-      // The changes are safe in the write-ahead log, so the checkpoint is retried after the next
-      // write.
+      // A failed checkpoint is retried after the next write: the changes are safe in the
+      // write-ahead log.
       if (!this.#signal.aborted) this.#deps.logger.error('Failed to checkpoint the store', error);
     } finally {
       this.#state = 'idle';

@@ -25,7 +25,7 @@ function documentOf(path: string): Document {
   return openApiDocument(found, all, '1.36') as unknown as Document;
 }
 
-/** Schemas that differ from those of the recorded API server, with the reason. */
+/** Schemas that differ from the recorded documents of kube-apiserver, with the reason. */
 const differing: Readonly<Record<string, string>> = {
   'io.k8s.api.core.v1.PersistentVolumeSpec': 'the type of claimRef is atomic, so the field need not be',
   'io.k8s.api.core.v1.PersistentVolumeClaimStatus': 'maps are granular unless they are atomic',
@@ -36,7 +36,7 @@ const differing: Readonly<Record<string, string>> = {
 describe('OpenAPI documents', () => {
   for (const each of groups) {
     const path = groupVersionPath(each);
-    it(`the document of ${path} has the schemas of the recorded API server`, () => {
+    it(`the document of ${path} has the schemas of a recorded kube-apiserver document`, () => {
       const { schemas } = openApiFacts(documentOf(path));
       const real = recorded[path]?.schemas ?? {};
       const wrong = Object.keys(schemas).filter((name) => schemas[name] !== real[name]);
@@ -46,7 +46,7 @@ describe('OpenAPI documents', () => {
       );
     });
 
-    it(`the document of ${path} has the operations of the recorded API server`, () => {
+    it(`the document of ${path} has the operations of a recorded kube-apiserver document`, () => {
       const { operations } = openApiFacts(documentOf(path));
       const real = recorded[path]?.operations ?? {};
       for (const [where, made] of Object.entries(operations)) assert.deepEqual(made, real[where], where);
@@ -64,7 +64,7 @@ describe('OpenAPI documents', () => {
     });
   }
 
-  it('the documents differ from the recorded ones only where documented', () => {
+  it('the documents differ from those recorded from kube-apiserver only where documented', () => {
     const same = Object.keys(differing).filter((name) =>
       groups.map(groupVersionPath).every((path) => {
         const mark = openApiFacts(documentOf(path)).schemas[name];

@@ -36,7 +36,7 @@ function entryOf(kind: string): ResourceEntry {
 
 describe('table responses', () => {
   for (const [path, { nowMs, table }] of Object.entries(recorded)) {
-    it(`the table of ${path.split('/').at(-1)} equals that of the recorded API server`, () => {
+    it(`the table of ${path.split('/').at(-1)} equals a recorded table of kube-apiserver`, () => {
       const objects = table.rows.map(({ object }) => object);
       const kind = objects[0]?.kind ?? '';
       const { metadata } = table;

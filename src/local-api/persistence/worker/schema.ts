@@ -41,7 +41,7 @@ export function checkFile(path: string): 'there' | 'missing' {
     checkPages(db);
   } finally {
     db.close();
-    // A read-only connection leaves an unused shared-memory file behind.
+    // Removes the unused shared-memory file that a read-only connection leaves behind.
     rmSync(`${path}-shm`, { force: true });
   }
   return 'there';
