@@ -17,7 +17,7 @@ export interface ApiSourceOptions {
   readonly random: Random;
   readonly logger: Logger;
   readonly nodeName: string;
-  /** Called with the complete list of pods, each time all of them have been read. */
+  /** Called with the complete list of pods after each list request to the API server. */
   readonly setPods: (pods: readonly Pod[]) => void;
   /** Called with each batch of changes after the complete list. */
   readonly changePods: (changes: PodListChanges) => void;

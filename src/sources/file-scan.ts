@@ -52,7 +52,7 @@ export const scanDeadlineMs = 30_000;
 /** Deadline for reading one file, so that it does not delay the other files. */
 const fileDeadlineMs = 5_000;
 
-/** Called during a running scan with new files, in addition to all files already known. */
+/** Called during a scan with all manifest files found so far, including new ones. */
 export type OnFound = (files: FileStates) => void;
 
 export interface FileScannerOptions {

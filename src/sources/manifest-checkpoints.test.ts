@@ -202,7 +202,7 @@ describe('invalid manifests when kubeling starts', () => {
       await using _first = await machine.file();
     }
     const [path = ''] = machine.kept.texts.keys();
-    machine.kept.replace = () => Promise.reject(new Error('nothing may be written'));
+    machine.kept.replace = () => Promise.reject(new Error('this test allows no checkpoint to be written'));
     await using second = await machine.file();
     assert.deepEqual(second.names(), ['a-node-a']);
     assert.ok(machine.kept.texts.has(path));

@@ -8,7 +8,7 @@ export interface ManifestClaim extends ManifestPod {
   readonly path: string;
 }
 
-/** For each full pod name, the manifest pod that the last resolution used. */
+/** For each full pod name, the manifest pod that was in use when duplicates were last resolved. */
 export type ClaimHolders = ReadonlyMap<string, ManifestClaim>;
 
 export interface ResolvedClaims {

@@ -250,7 +250,7 @@ test('continues a pod that was removed and added again before a delivery, and re
   assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 1']);
 });
 
-test('an aborted waiter takes no update', async () => {
+test('aborting a wait for updates consumes no update', async () => {
   const { config, next, brief } = createHarness();
   const stop = new AbortController();
   const waiting = config.changed(stop.signal);

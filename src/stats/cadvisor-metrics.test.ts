@@ -30,7 +30,7 @@ const disk = {
 };
 
 async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, string>>): Promise<string> {
-  const none = () => Promise.reject(new Error('only reads are allowed'));
+  const none = () => Promise.reject(new Error('these cgroup files are read-only'));
   const host: CgroupHost = {
     read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
     readSync: (path) => files[path],

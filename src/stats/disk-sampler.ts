@@ -65,7 +65,8 @@ export class DiskSampler {
     ]);
     signal.throwIfAborted();
     const [image] = imageFs?.imageFilesystems ?? [];
-    // Older runtimes report only one file system.
+    // Older runtimes report the file system of images only, which then also contains the container
+    // layers.
     const container = imageFs?.containerFilesystems[0] ?? image;
     const images = await this.#runtimeDisk(image, signal);
     const containers = container === image ? images : await this.#runtimeDisk(container, signal);

@@ -218,7 +218,7 @@ class SamplePass {
         `system/${name}`,
         'cgroup' in part ? this.#cgroup(name, part.cgroup) : usageOf(part.process),
       );
-      // Cgroups that do not exist are omitted.
+      // System containers whose cgroup does not exist are omitted.
       if (usage.cpuNanos === undefined && usage.memory === undefined) continue;
       all.push({ name, startTime: this.#startOf(name, part), usage });
     }

@@ -49,7 +49,7 @@ export interface VolumeUsage extends Partial<FileSystemSpace> {
 
 export interface ContainerUsage {
   readonly name: string;
-  /** Start time in RFC 3339 format. */
+  /** Start time of the container in RFC 3339 format. */
   readonly startTime: string | undefined;
   readonly usage: Usage;
   readonly rootfs?: FileUsage | undefined;

@@ -48,7 +48,7 @@ test('lists the ready sandbox of a recreated pod and the newest running instance
   );
 });
 
-test('omits pods without running containers, and returns an empty cgroup for pods without a desired pod', () => {
+test('omits pods without running containers, and returns an empty cgroup for a running pod that is not desired', () => {
   const ended = { ...observed, containers: [container('c1', 'main', 'exited')] };
   assert.deepEqual(podSubjects([ended], known, cgroupOf), []);
   const [stranger] = podSubjects([observed], () => undefined, cgroupOf);

@@ -190,7 +190,10 @@ export class StatsProvider implements Disposable {
     return { layers, disk: containers?.disk, disks: new Map(disks) };
   }
 
-  /** Returns the time until which all layer sizes of these pods are counted. */
+  /**
+   * Returns the oldest time at which the runtime measured the layer sizes of these pods; infinity
+   * when none was measured.
+   */
   async layersCountedAtMs(uids: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
     const layers = await this.#layers.get((_, ageMs) => ageMs < secondSampleMs, signal);
     const containers = this.#deps.pods().flatMap((pod) => (uids.has(pod.uid) ? pod.containers : []));

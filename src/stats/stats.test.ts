@@ -24,7 +24,7 @@ const web = {
 } as unknown as Pod;
 
 function hostOf(files: Readonly<Record<string, string>>): CgroupHost {
-  const none = () => Promise.reject(new Error('only reads are allowed'));
+  const none = () => Promise.reject(new Error('these cgroup files are read-only'));
   return {
     read: async (path) => files[path] ?? Promise.reject(new Error(`there is no ${path}`)),
     readSync: (path) => files[path],
@@ -157,7 +157,7 @@ function createHarness(more: Partial<StatsProviderDeps> = {}) {
   return { clock, files, asked: requests, subjects, provider };
 }
 
-/** Returns the value at a path such as `node.cpu.time`. */
+/** Returns the field of a stats object at a path such as `node.cpu.time`. */
 function at(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((found, key) => Object(found)[key], value);
 }
@@ -315,7 +315,7 @@ test('reads the node stats without waiting for an unresponsive runtime', async (
   assert.deepEqual(machineMemory, { totalBytes: 1_000 * 1_024, availableBytes: 600 * 1_024 });
 });
 
-test('returns the time until which the runtime has counted the layer sizes', async () => {
+test('returns the oldest time at which the runtime measured the layer sizes', async () => {
   const { provider, clock, subjects } = createHarness();
   subjects.push({ ...subject, uid: 'u2', containers: [{ ...main, id: 'c2' }] });
   const countedOf = (...uids: readonly string[]) => provider.layersCountedAtMs(new Set(uids), signal);

@@ -273,7 +273,7 @@ describe('status of init containers', () => {
   });
 });
 
-describe('the fields started and ready', () => {
+describe('the fields started and ready of container statuses', () => {
   const withProbe = (probe: Partial<Container>) =>
     aPod({ spec: { containers: [{ name: 'main', ...probe }] } });
   const probes = (startup?: 'success' | 'failure', readiness?: 'success' | 'failure') => ({
@@ -475,7 +475,7 @@ describe('addresses in the status', () => {
   });
 });
 
-describe('other fields of the status', () => {
+describe("QoS class and fields of other components in a pod's status", () => {
   it('the status always includes the QoS class and preserves fields of other components', () => {
     const resourceClaimStatuses = [{ name: 'claim' }];
     const status = statusOf(aPod({ status: { resourceClaimStatuses } }), []);

@@ -34,7 +34,7 @@ const exited = (exitCode: number) => anInstance({ state: 'exited', exitCode });
 const deleted = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 const fromFile = { annotations: { [annotations.source]: 'file' } };
 
-describe('versions of a status', () => {
+describe('versions of cached pod statuses', () => {
   it('the version increases with every change of the status and only then', () => {
     const { see, version } = aManager();
     see([]);
@@ -61,7 +61,7 @@ describe('versions of a status', () => {
   });
 });
 
-describe('times in a status', () => {
+describe("transition times and start time in a pod's status", () => {
   it("a transition time changes only with the condition's status", async () => {
     const { see, clock } = aManager();
     const first = findCondition(see([]), 'Ready')?.lastTransitionTime;

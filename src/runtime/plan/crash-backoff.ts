@@ -18,8 +18,10 @@ export interface CrashBackoffOptions {
   readonly maxMs?: number;
   /** Delay of the first delayed restart; default 10 s. */
   readonly baseMs?: number;
-  /** A container that ran longer than this restarts without delay, and its next crash has the first delay;
-   * default ten minutes. */
+  /**
+   * A container that ran longer than this restarts without delay, and after its next crash the
+   * back-off starts again with the first delay; default ten minutes.
+   */
   readonly resetAfterMs?: number;
   /** Whether a container that exited with code 0 is delayed like a failed one; default `wait`. */
   readonly cleanExits?: 'wait' | 'restart-at-once';
@@ -67,8 +69,8 @@ export class CrashBackoff {
   readonly #cleanExits: 'wait' | 'restart-at-once';
   readonly #persist: CrashBackoffOptions['persist'];
   /**
-   * Monotonic times at which exits of delayed containers were observed; `finishedAtNs`
-   * distinguishes the exits.
+   * For each container in back-off, the monotonic time at which its last exit was observed;
+   * `finishedAtNs` identifies that exit.
    */
   readonly #exits = new LruMap<string, { readonly finishedAtNs: bigint; readonly atMs: number }>({
     capacity: maxCachedExits,

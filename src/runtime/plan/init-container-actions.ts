@@ -32,7 +32,10 @@ export interface InitContainerActions {
 interface Step {
   readonly start?: readonly number[];
   readonly kill?: ContainerToKill;
-  /** Set when the last init container has finished or is a started sidecar. */
+  /**
+   * True when the last init container has finished or, if it is a sidecar, has started; regular
+   * containers may then start.
+   */
   readonly initialized?: true;
   readonly failed?: true;
 }

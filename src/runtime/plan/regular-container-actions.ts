@@ -12,7 +12,7 @@ import { restartsForResize } from '../resize/resize-plan.ts';
 import type { ContainerToKill, PlanContext } from './pod-actions.ts';
 
 export interface RegularContainerActions {
-  /** Number of running containers that are neither stopped nor restarted. */
+  /** Number of running containers of the pod that this sync neither stops nor restarts. */
   readonly kept: number;
   readonly toStart: readonly number[];
   readonly toKill: readonly ContainerToKill[];

@@ -85,7 +85,7 @@ test('a sandbox is privileged when one container of any kind is privileged', () 
   }
 });
 
-test('writes sysctl names with dots into the sandbox config', () => {
+test('converts sysctl names with slashes to names with dots in the sandbox config', () => {
   const sysctls = [
     { name: 'net/ipv4/ip_forward', value: '1' },
     { name: 'kernel.shmmax', value: '2' },
@@ -114,7 +114,7 @@ for (const [what, spec, expected] of namespaces) {
   });
 }
 
-test('maps ports of regular containers, and ports with the same name once', () => {
+test('maps the ports of regular containers, and only one of several ports with the same name', () => {
   const ports = [
     { name: 'http', containerPort: 80, hostPort: 8080 },
     { name: 'http', containerPort: 81 },

@@ -384,7 +384,7 @@ describe('CRI calls of a pod sync', () => {
   });
 });
 
-describe('ephemeral, init and sidecar containers', () => {
+describe('syncing pods with ephemeral, init and sidecar containers', () => {
   it('ephemeral containers are started once, beside running containers', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });

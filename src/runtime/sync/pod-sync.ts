@@ -354,7 +354,10 @@ export class PodSync {
     );
   }
 
-  /** Records a container start; a container in back-off does not count as started. */
+  /**
+   * Records the start of a container; a container whose start is delayed by back-off does not count
+   * as started.
+   */
   #countStart(name: string, failure: string | undefined): void {
     if (failure === 'CrashLoopBackOff') return;
     const { startObserver } = this.#deps;

@@ -13,7 +13,7 @@ test('keeps a waiting reason until the container starts', () => {
   assert.equal(cache.get(uid, 'a'), undefined);
 });
 
-test('evicts the oldest waiting reasons', () => {
+test('evicts the oldest waiting reasons when the cache is full', () => {
   const cache = new ReasonCache(2);
   for (const container of ['a', 'b', 'c']) {
     cache.update(uid, [{ container, started: false, reason: 'R', message: '' }]);

@@ -12,7 +12,7 @@ const failed = (target: string, retryAtMs?: number): SyncAction => ({
   },
 });
 
-test('successful actions give no error', () => {
+test('successful actions of a pod sync give no error', () => {
   assert.equal(errorOf('POD_SYNC', [{ action: 'StartContainer', target: 'a' }]), undefined);
 });
 

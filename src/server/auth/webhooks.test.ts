@@ -129,7 +129,7 @@ test('does not retry a review that the API server rejected', async () => {
   }
 });
 
-test('aborts a review after half a minute', async () => {
+test('aborts a review request to the API server after half a minute', async () => {
   const clock = new VirtualClock();
   const reviewer = { tokenReview: () => new Promise<never>(() => {}) };
   const webhook = new TokenWebhook({ clock, random: seededRandom(1), reviewer, cacheMs: 0 });
@@ -140,7 +140,7 @@ test('aborts a review after half a minute', async () => {
   assert.equal(outcome.error.code, 'DEADLINE_EXCEEDED');
 });
 
-test('limits concurrent token reviews, and accepts new ones afterwards', async () => {
+test('rejects token reviews above the concurrency limit, and accepts new ones when running ones have ended', async () => {
   const clock = new VirtualClock();
   let requestCount = 0;
   let answer = () => {};

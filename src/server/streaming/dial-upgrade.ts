@@ -8,7 +8,7 @@ import { type GrantedUpgrade, sendRequest } from '../../protocols/upgrade/index.
 export interface UpgradeTarget {
   readonly url: URL;
   readonly method: string;
-  /** Alternating header names and values; `Host` is added. */
+  /** Request headers as alternating names and values; the header `Host` is added to them. */
   readonly headers: readonly string[];
 }
 

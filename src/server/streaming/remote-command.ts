@@ -10,7 +10,7 @@ export interface RemoteStreams {
   readonly stdin: SpdyStream | undefined;
   readonly stdout: SpdyStream | undefined;
   readonly stderr: SpdyStream | undefined;
-  /** Carries the size of the terminal as JSON after each change. */
+  /** Stream that carries the size of the terminal as JSON after each change. */
   readonly resize: SpdyStream | undefined;
 }
 

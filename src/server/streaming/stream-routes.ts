@@ -18,7 +18,9 @@ export interface StreamingHost {
   getPodByName(namespace: string, name: string): Pod | undefined;
   /** Maps the UID of a mirror pod to that of its static pod. */
   translatePodUid(uid: PodUid): PodUid;
-  /** Requests a URL from which the runtime serves the stream once, for a short time. */
+  /**
+   * Requests the runtime's streaming URL, which can be used once and expires after a short time.
+   */
   exec(
     pod: Pod,
     container: string,

@@ -140,7 +140,7 @@ async function copy(
   }
 }
 
-/** Sends the exit of the process to the client, after successes and failures. */
+/** Sends the exit status of the process to the client, or an error when it cannot be read. */
 async function copyExit(session: WebSocketSession, error: Readable): Promise<void> {
   try {
     await copy(session, channels.error, error);

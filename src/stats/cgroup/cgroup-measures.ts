@@ -292,7 +292,7 @@ function scaled(value: number | undefined, by: number): number | undefined {
   return value === undefined ? undefined : value / by;
 }
 
-/** Returns 0 when there is no limit, as in cAdvisor. */
+/** Returns a cgroup's limit; 0 when there is none, as in cAdvisor. */
 function limitOf(value: number | undefined): number {
   return value === undefined || value > noLimit ? 0 : value;
 }

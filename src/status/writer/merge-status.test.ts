@@ -106,7 +106,7 @@ describe('plainStatus', () => {
     assert.ok(same(ours, theirs));
   });
 
-  it('distinguishes container states that have no further details', () => {
+  it('distinguishes waiting from running when both states have no further details', () => {
     const state = (name: string) => ({ containerStatuses: [{ name: 'a', state: { [name]: {} } }] });
     assert.ok(!same(state('waiting'), state('running')));
   });

@@ -190,7 +190,7 @@ describe('StatusWriter', () => {
     });
     await clock.advance(60_000);
     assert.deepEqual(api.verbs(), []);
-    // Another comparison, or a change of the pod outside its status, causes no patch either.
+    // Neither a requested comparison nor a change of the pod outside its status causes a patch.
     writer.compare(pod.metadata.uid);
     await clock.advance(0);
     api.put({ ...pod, metadata: { ...pod.metadata, annotations: { note: 'new' } } });

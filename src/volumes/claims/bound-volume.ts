@@ -220,7 +220,7 @@ function isText(value: unknown): boolean {
 
 /** Why a claimed volume cannot be mounted. */
 export type ClaimProblem =
-  /** The volume source could not be determined. */
+  /** The claim's volume source could not be determined, so no mount was attempted. */
   | { readonly kind: 'unprocessed'; readonly volume: string; readonly message: string }
   | {
       readonly kind: 'unmounted';

@@ -56,7 +56,10 @@ export interface ExpandableVolume {
   readonly key: string;
   /** Plugin name for metrics. */
   readonly plugin: VolumePlugin;
-  /** Expands the volume on this node. A rejection with a gRPC code is evaluated by that code. */
+  /**
+   * Expands the volume on this node. When it rejects with a gRPC code, that code decides whether
+   * the size is infeasible or the expansion is retried.
+   */
   expand(bytes: bigint, signal: AbortSignal): Promise<void>;
 }
 

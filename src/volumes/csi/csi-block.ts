@@ -324,8 +324,8 @@ export class CsiBlock {
 }
 
 /**
- * Changes the step named in an error from MountVolume to MapVolume, which is the one of block
- * volumes.
+ * Changes the step named in an error from MountVolume to MapVolume, which is the step's name for
+ * block volumes.
  */
 async function asMapping<T>(work: Promise<T>): Promise<T> {
   return await work.catch((error: unknown) => {

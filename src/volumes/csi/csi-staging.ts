@@ -71,7 +71,7 @@ export class CsiStaging {
   readonly #staged = new Set<string>();
   /** Volumes in use (volumesInUse), which the controller must not detach from this node. */
   readonly #inUse = new Set<string>();
-  /** Volumes whose attachment was confirmed. */
+  /** Volumes whose attachment to this node was confirmed. */
   readonly #attached = new Set<string>();
   /** Whether the volumes of previous kubelets have been added to the volumes in use. */
   #reconstruction: 'untaken' | 'taken' = 'untaken';

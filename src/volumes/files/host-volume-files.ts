@@ -44,7 +44,7 @@ const mountKinds: ReadonlyMap<number, MountKind> = new Map([
 ]);
 const directoryMode = 0o755;
 const innerDirectoryMode = 0o777;
-/** Mode bits that are set for the group. */
+/** Mode bits that are added to files, by the access that their group gets. */
 const groupBits: Readonly<Record<GroupAccess, number | undefined>> = {
   read: 0o440,
   write: 0o660,

@@ -25,7 +25,7 @@ const fileMode = 0o644;
 
 interface TypeRule {
   readonly kind: HostFileKind;
-  /** Name of the type in error messages. */
+  /** Name of the hostPath type in error messages. */
   readonly called: string;
 }
 

@@ -43,7 +43,7 @@ export function isMismatch(error: unknown): boolean {
 export type DiskContent =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'file-system'; readonly type: string }
-  /** Any content other than a file system. */
+  /** The disk has content other than a plain file system, such as a partition table. */
   | { readonly kind: 'partitions' };
 
 export interface DiskMount {
