@@ -54,8 +54,8 @@ class History {
   }
 
   async play(step: Step): Promise<void> {
-    // The calls that end now were started before this step, so results of the previous step are
-    // complete.
+    // Calls that end in this step were started before it, so all results of the previous step are
+    // complete and can be checked here.
     this.#check();
     switch (step.do) {
       case 'update':

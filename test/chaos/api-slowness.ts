@@ -41,7 +41,7 @@ export class ApiSlowness {
   async #all(): Promise<void> {
     const { door } = this.#cluster;
     const { delayMs, slowMs } = this.#plan;
-    // The checks themselves take time, so they run in both measurements.
+    // Observing the node takes time as well, so it is observed in both measurements.
     const usual = await this.#watched(0, () => this.#measure('usual'));
     door.answerDelayMs = delayMs;
     const slow = await this.#watched(slowMs, () => this.#measure('slow'));

@@ -107,7 +107,7 @@ function kept({ objects }: OpenLocalApi): readonly (readonly [string, string])[]
   );
 }
 
-/** Kinds without which the next requests would all fail. */
+/** Kinds of objects that are never deleted, because without them all later requests would fail. */
 const neededKinds: ReadonlySet<string> = new Set(['namespaces', 'nodes']);
 
 /** The paths of all objects, except those of needed kinds and those that the server creates again. */

@@ -23,7 +23,7 @@ async function startedAgain(node: RaceNode, uid: PodUid, limitMs: number): Promi
   );
 }
 
-it("container lives and is GC'd within one relist: converges by resync", async () => {
+it("container lives and is GC'd within one relist: the next sync of the pod starts the container again", async () => {
   await using node = await RaceNode.start();
   node.world.setFaults(deaf, 'no event arrives');
   const stolen = Promise.withResolvers<string>();
@@ -51,7 +51,7 @@ it("container lives and is GC'd within one relist: converges by resync", async (
   await startedAgain(node, uid, 95_000);
 });
 
-it('relist that started before sync end: must not release the worker', async () => {
+it('relist that started before sync end: the pod worker waits for a newer relist', async () => {
   await using node = await RaceNode.start();
   node.world.setFaults(deaf, 'no event arrives');
   await node.pass(5_000);
@@ -97,7 +97,7 @@ it('relist that started before sync end: must not release the worker', async () 
   assert.deepEqual(node.running(uid), ['app']);
 });
 
-it('PLEG queue full: state converges', async () => {
+it('PLEG queue full: exits that it could not report are still handled', async () => {
   await using node = await RaceNode.start();
   const noisy = await node.runsStatic('noisy', manifest('noisy'));
   const quiet = await node.runsStatic('quiet', manifest('quiet'));
@@ -126,7 +126,7 @@ it('PLEG queue full: state converges', async () => {
   assert.equal(node.of(noisy, 'container-started').length, 1);
 });
 
-it('on-demand relist of a vanished pod: logged; global relist deletes it', async () => {
+it('on-demand relist of a vanished pod: the missing pod is logged, and the next relist of all pods restarts it', async () => {
   await using node = await RaceNode.start();
   const uid = await node.runsStatic('web', manifest('web'));
   await node.until('events are relied on', () => node.kubelet.runtime.pleg.eventTrust === 'trusted');
@@ -148,7 +148,7 @@ it('on-demand relist of a vanished pod: logged; global relist deletes it', async
   await startedAgain(node, uid, 95_000);
 });
 
-it('inspect fails for one pod repeatedly: others advance; its worker gets `FailedSync`, retries', async () => {
+it('inspect fails for one pod repeatedly: others advance; its worker records `FailedSync` and retries', async () => {
   await using node = await RaceNode.start();
   const [sick, well] = [
     await node.runsStatic('sick', manifest('sick')),

@@ -4,7 +4,7 @@ import { type FaultPlan, noFaults } from '../simulator/index.ts';
 import { apiPod, manifest } from './pods.ts';
 import { RaceNode } from './race-node.ts';
 
-it('pod arrives after cgroup snapshot: its cgroup survives', async () => {
+it('pod arrives after cgroup snapshot: its cgroup is kept', async () => {
   await using node = await RaceNode.start();
   const other = await node.runsStatic('other', manifest('other'));
   const text = manifest('web', { graceSeconds: 4, onTerm: 2_000 });
@@ -125,7 +125,7 @@ it('1000 pods in one SET: creation order, no starvation', async () => {
   );
 });
 
-it('runtime list fails mid-housekeeping: nothing deleted', async () => {
+it('runtime list fails mid-housekeeping: nothing is deleted', async () => {
   await using node = await RaceNode.start();
   const gone = await node.runsStatic('gone', manifest('gone'));
   const stays = await node.runsStatic('stays', manifest('stays'));

@@ -17,7 +17,7 @@ function running(node: RaceNode): string {
     .join(' ');
 }
 
-it('manifest dir deleted, recreated, renamed over, emptied, retargeted: converges within poll, no resurrection', async () => {
+it('manifest dir deleted, recreated, renamed over, emptied, retargeted: pods follow the manifests within the poll interval, and removed pods do not come back', async () => {
   for (const hints of ['heard', 'missed'] as const) {
     await using node = await RaceNode.start();
     const { manifests } = node.world;
@@ -45,7 +45,7 @@ it('manifest dir deleted, recreated, renamed over, emptied, retargeted: converge
   }
 });
 
-it('manifest dir deleted, recreated, renamed over, emptied, retargeted: converges also with real files and inotify watches', async () => {
+it('manifest dir deleted, recreated, renamed over, emptied, retargeted: pods follow the manifests also with real files and inotify watches', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-races-'));
   const at = (...names: readonly string[]) => join(directory, ...names);
   const put = async (folder: string, name: string, revision = 0) => {
@@ -119,7 +119,7 @@ const bad: Readonly<Record<string, string | Uint8Array>> = {
   long: text('x'.repeat(254)),
 };
 
-it('empty, binary, 11 MiB, wrong kind, no name, long name, BOM, CRLF: logged, others unaffected', async () => {
+it('empty, binary, 11 MiB, wrong kind, no name, long name, BOM, CRLF: each invalid manifest is logged, and other pods are not affected', async () => {
   await using node = await RaceNode.start();
   const well = await node.runsStatic('well', manifest('well'));
   for (const [name, content] of Object.entries(bad)) node.write(name, content);

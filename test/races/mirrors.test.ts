@@ -20,7 +20,7 @@ function translations(node: RaceNode): readonly [mirror: string, pod: string][] 
   return [...node.kubelet.state.pods.getUidTranslations().mirrorToPod];
 }
 
-it('mirror deleted, grace 30 and 0; stale mirror event: new UID once, no ping-pong, containers untouched', async () => {
+it('mirror deleted, grace 30 and 0; stale mirror event: the mirror pod is recreated once with a new UID, and containers keep running', async () => {
   for (const grace of [30, 0]) {
     const { node: started, pod, uid } = await withStatic();
     await using node = started;
@@ -60,7 +60,7 @@ it('mirror deleted, grace 30 and 0; stale mirror event: new UID once, no ping-po
   }
 });
 
-it('mirror before/after its static pod: translated both ways', async () => {
+it('mirror before/after its static pod: the UIDs of both are translated into each other', async () => {
   const { node: after, pod, uid } = await withStatic();
   await using node = after;
   const { pods } = node.kubelet.state;
@@ -97,7 +97,7 @@ it('mirror before/after its static pod: translated both ways', async () => {
   assert.equal(again.translatePodUid(podUid('mirror-1')), 'mirror-1');
 });
 
-it('two API pods, one name, old force-deleted: tracked by UID; exec/logs hit the newest', async () => {
+it('two API pods, one name, old force-deleted: pods are tracked by UID, and exec and logs use the newest', async () => {
   await using node = await RaceNode.start({
     ...withApi,
     tolerates: ['static pods of one name do not overlap'],

@@ -6,7 +6,7 @@ import { RaceNode } from './race-node.ts';
 
 const deletion = { deletionTimestamp: '2026-01-01T00:00:30Z', deletionGracePeriodSeconds: 5 };
 
-it('restart with many Succeeded pods: no OutOfcpu', async () => {
+it('restart with many Succeeded pods: no pod is rejected for lack of capacity', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected', maxPods: 5 } });
   // The succeeded pods are older than the running ones, so they are admitted first.
   const meta = (hour: number, number: number) => ({
@@ -41,7 +41,7 @@ it('restart with many Succeeded pods: no OutOfcpu', async () => {
   );
 });
 
-it('restart: terminal + deletionTimestamp; inadmissible + deleted: API object goes', async () => {
+it('restart: terminal + deletionTimestamp; inadmissible + deleted: both pods may be deleted from the API', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected', maxPods: 2 } });
   const job = { restartPolicy: 'Never', runMs: 2_000 } as const;
   const keeper = apiPod('web', 'uid-web', { metadata: { creationTimestamp: '2025-12-31T01:00:00Z' } });
@@ -76,7 +76,7 @@ it('restart: terminal + deletionTimestamp; inadmissible + deleted: API object go
   assert.equal(node.of('uid-web', 'container-started').length, 1);
 });
 
-it('force-deleted while kubelet down: containers and mirror gone', async () => {
+it('force-deleted while kubelet down: containers and mirror pod are removed', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
   await node.api();
   const uid = await node.runsStatic('etcd', manifest('etcd'));

@@ -20,7 +20,7 @@ async function editOften(node: RaceNode, everyMs: number) {
   return { first, last, started };
 }
 
-it('300 edits in 30s during a 20s grace: only the last starts, no overlap, others finish unstarted', async () => {
+it('300 edits in 30s during a 20s grace: only the last version starts, without overlap; the others finish without a start', async () => {
   await using quick = await RaceNode.start();
   const inGrace = await editOften(quick, 60);
   assert.deepEqual(inGrace.started, [inGrace.first, inGrace.last]);
@@ -35,7 +35,7 @@ it('300 edits in 30s during a 20s grace: only the last starts, no overlap, other
   assert.ok(await slow.isClean(last));
 });
 
-it('rm + identical recreate in grace: same UID reruns, restartCount 1', async () => {
+it('rm + identical recreate in grace: the pod runs again with the same UID and restartCount 1', async () => {
   await using node = await RaceNode.start();
   const text = manifest('web', { ...stubborn, graceSeconds: 5 });
   const uid = await node.runsStatic('web', text);
@@ -49,7 +49,7 @@ it('rm + identical recreate in grace: same UID reruns, restartCount 1', async ()
   await node.until('it is shown', () => node.phase(uid) === 'Running' && node.restartCount(uid) === 1);
 });
 
-it('fixed `metadata.uid`, image edited: in-place UPDATE', async () => {
+it('fixed `metadata.uid`, image edited: the pod is updated in place', async () => {
   await using node = await RaceNode.start();
   const fixed = { metadata: { uid: apiPod('web', 'fixed-uid').metadata.uid } };
   const uid = await node.runsStatic('web', manifest('web', fixed));
@@ -64,7 +64,7 @@ it('fixed `metadata.uid`, image edited: in-place UPDATE', async () => {
   assert.equal(node.kubelet.control.workers.sizes.pods, 1);
 });
 
-it('static pod killed while waiting for its name: finished, no runtime call', async () => {
+it('static pod killed while waiting for its name: it finishes without a runtime call', async () => {
   await using node = await RaceNode.start();
   const first = await node.runsStatic('web', manifest('web', stubborn));
   node.write('web', manifest('web', { ...stubborn, revision: 1 }));
@@ -86,7 +86,7 @@ it('static pod killed while waiting for its name: finished, no runtime call', as
   assert.deepEqual(requested, []);
 });
 
-it('same full name from file and http: second waits, then starts', async () => {
+it('same full name from file and http: the second pod waits, then starts', async () => {
   const response = { status: 200, body: Buffer.from(manifest('web')) };
   await using node = await RaceNode.start({
     settings: { staticPodUrl: 'http://config.example/pods', httpCheckMs: 5_000 },
@@ -111,7 +111,7 @@ it('same full name from file and http: second waits, then starts', async () => {
   await node.becomesClean(10_000, fromFile);
 });
 
-it('static removed while api unseen: not lost, it ends and can come back', async () => {
+it('static removed while api unseen: the static pod terminates, and starts again when its manifest is added again', async () => {
   await using node = await RaceNode.start({ settings: { apiPods: 'expected' } });
   const uid = await node.runsStatic('web', manifest('web'));
   node.remove('web');

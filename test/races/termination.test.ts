@@ -20,7 +20,7 @@ function graces(node: RaceNode): readonly number[] {
   );
 }
 
-it('orphan terminating, runtime down 60s: gone <= 33s after return', async () => {
+it('orphan terminating, runtime down 60s: the pod is removed at most 33s after the runtime is back', async () => {
   await using node = await RaceNode.start();
   await node.runsStatic('web', manifest('web', { graceSeconds: 20, onTerm: 'ignore' }));
   node.remove('web');
@@ -33,7 +33,7 @@ it('orphan terminating, runtime down 60s: gone <= 33s after return', async () =>
   assert.ok(tookMs <= 33_000);
 });
 
-it('kill then sync before the worker wakes: kill not forgotten', async () => {
+it('kill then sync before the worker wakes: the pod is still killed', async () => {
   await using node = await RaceNode.start(apiPods);
   const pod = apiPod('web', 'uid-web');
   await node.api(pod);
@@ -49,7 +49,7 @@ it('kill then sync before the worker wakes: kill not forgotten', async () => {
   assert.ok(workers.queries.shouldPodBeFinished(pod.metadata.uid));
 });
 
-it('evict, shorter delete, longer override: grace only shrinks, last statusFn wins', async () => {
+it('evict, shorter delete, longer override: the grace period only gets shorter, and the last statusFn is used', async () => {
   await using node = await RaceNode.start(apiPods);
   const shape = { graceSeconds: 60, onTerm: 'ignore' } as const;
   const pod = apiPod('web', 'uid-web', shape);
@@ -76,7 +76,7 @@ it('evict, shorter delete, longer override: grace only shrinks, last statusFn wi
   assert.equal(statuses.getPodStatus(pod.metadata.uid)?.reason, 'Preempted');
 });
 
-it('create for a terminating UID: no second worker', async () => {
+it('create for a terminating UID: no second worker is created', async () => {
   await using node = await RaceNode.start(apiPods);
   const pod = apiPod('web', 'uid-web', { graceSeconds: 10, onTerm: 'ignore' });
   await node.api(pod);
@@ -121,7 +121,7 @@ it('evict races natural completion: a published terminal phase never flips', asy
   assert.deepEqual([...phases].sort(), ['Failed', 'Succeeded'], 'the times did not meet the race');
 });
 
-it('activeDeadline passes while the worker is busy: Failed/DeadlineExceeded, killed with grace', async () => {
+it('activeDeadline passes while the worker is busy: the pod fails with DeadlineExceeded and is killed with its grace period', async () => {
   await using node = await RaceNode.start();
   const containers = ['app', 'late'].map((name) => ({
     name,
@@ -151,7 +151,7 @@ it('activeDeadline passes while the worker is busy: Failed/DeadlineExceeded, kil
   assert.deepEqual(node.running(uid), []);
 });
 
-it('stale runtime-only kill after terminated: ignored', async () => {
+it('stale runtime-only kill after terminated: the kill is ignored', async () => {
   await using node = await RaceNode.start(apiPods);
   const spec = { volumes: [{ name: 'scratch', emptyDir: {} }] };
   const pod = apiPod('job', 'uid-job', { restartPolicy: 'Never', runMs: 2_000, spec });

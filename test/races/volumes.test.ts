@@ -10,7 +10,7 @@ function isOn(volume: 'empty-dir', method: string, call: Call): boolean {
 }
 
 for (const trouble of ['hangs', 'fails'] as const) {
-  it(`unmount hangs 5m, heals, manifest re-added: dir kept, then removed, pod runs; the unmount ${trouble}`, async () => {
+  it(`unmount hangs 5m, heals, manifest re-added: the pod directory is kept until the unmount succeeds, then the pod runs again; the unmount ${trouble}`, async () => {
     await using node = await RaceNode.start();
     const text = manifest('web', withVolume);
     const uid = await node.runsStatic('web', text);
@@ -28,7 +28,7 @@ for (const trouble of ['hangs', 'fails'] as const) {
   });
 }
 
-it('kill during volume wait: cancelled, nothing starts', async () => {
+it('kill during volume wait: the wait is cancelled and no container starts', async () => {
   await using node = await RaceNode.start();
   const mounted = Promise.withResolvers<void>();
   let waiting = 0;

@@ -82,7 +82,7 @@ async function ownerOf(
     signal.throwIfAborted();
     if (isKind(error, 'Unavailable', 'DeadlineExceeded'))
       throw removalBlocked([
-        `the file of the volume ${name} is damaged, and the API is away: ${describeError(error)}`,
+        `the file of the volume ${name} is damaged, and the API server is unreachable: ${describeError(error)}`,
       ]);
     return undefined;
   });

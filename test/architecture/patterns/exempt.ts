@@ -3,7 +3,7 @@ export interface ExemptPattern {
   readonly file: string;
   /** The pattern as written between the slashes. */
   readonly source: string;
-  /** The maximum length of the texts that it is matched against. */
+  /** The maximum length of the texts that the expression is matched against. */
   readonly mostCharacters: number;
   readonly why: string;
 }
