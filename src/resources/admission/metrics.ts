@@ -2,8 +2,8 @@ import type { MetricRegistry } from '../../lib/index.ts';
 import type { AdmissionObserver } from './pod-admission.ts';
 
 /**
- * Resources with a metric series of their name; extended resources are not among them because their
- * number is unlimited.
+ * The resources that have their own value of the metric label preemption_signal. Extended resources
+ * are counted as `other`, because their number is unlimited.
  */
 const known: ReadonlySet<string> = new Set(['cpu', 'memory', 'ephemeral-storage', 'pods']);
 

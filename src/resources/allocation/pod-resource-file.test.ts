@@ -68,7 +68,7 @@ test('also writes an allocation that is set while the file is being written', as
   }
 });
 
-test('makes a changed allocation durable across a power failure, a new pod only across a crash', async () => {
+test('persists a changed allocation across a power failure, and the allocation of a new pod only across a crash of the kubelet', async () => {
   const { open, writes } = createHarness();
   const file = await open();
   await file.set(a, cpu('1'));

@@ -96,8 +96,8 @@ export class PodResourceFile {
       this.#isDirty = false;
       await this.#writeOnce();
     }
-    // Reset in the same tick as the last check for changes, so that a later change starts a new
-    // write.
+    // The write is marked as finished in the same tick as the last check for changes, so that a
+    // later change starts a new write.
     this.#writing = undefined;
   }
 

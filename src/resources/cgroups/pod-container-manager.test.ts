@@ -143,7 +143,7 @@ describe('pod cgroups with cgroups v2', () => {
 });
 
 describe('creating a pod cgroup', () => {
-  it('creates a pod cgroup once', async () => {
+  it('creates a pod cgroup only if it does not exist', async () => {
     const { qos, pods } = await aNode(new SimulatedCgroupHost({ mode: 'v1' }));
     await qos.start(signal);
     assert.equal(await pods.ensureExists(bestEffort, signal), 'created');

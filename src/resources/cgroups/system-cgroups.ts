@@ -26,7 +26,9 @@ export interface SystemCgroupsDeps {
 }
 
 const upkeepMs = 60_000;
-/** How often the list of processes is read again, because processes fork while they are moved. */
+/**
+ * How many more times the list of processes is read, because processes fork while they are moved.
+ */
 const rounds = 10;
 
 /** Moves the kubelet and the system processes to their configured cgroups every minute. */

@@ -171,8 +171,8 @@ function granted(
 }
 
 /**
- * Only containers with exclusive CPUs have CPU shares for exactly the number of their CPUs, and no
- * lower quota.
+ * Whether the container seems to have exclusive CPUs: only such containers have CPU shares for
+ * exactly the number of their CPUs, and no lower quota.
  */
 function looksPinned({ cpus, cpuShares, cpuQuotaUs, cpuPeriodUs }: RuntimePlacement): boolean {
   const isUnbound = cpuQuotaUs <= 0 || cpuQuotaUs === cpus.size * cpuPeriodUs;

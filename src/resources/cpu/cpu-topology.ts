@@ -53,8 +53,8 @@ export class CpuTopology {
   }
 
   /**
-   * Returns the average number of CPUs per core: machines with different kinds of cores have no
-   * single number.
+   * Returns the average number of CPUs per core, because cores of different kinds have different
+   * numbers of CPUs.
    */
   get cpusPerCore(): number {
     return Math.floor(this.all.size / this.count('core'));

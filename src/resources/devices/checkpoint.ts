@@ -75,7 +75,8 @@ function readEntry({ PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp }
 }
 
 /**
- * The checksum over Go's dump of the data, so that either kubelet can read the file of the other.
+ * Returns the checksum over Go's dump of the data, so that this kubelet and the Go kubelet can read
+ * each other's file.
  */
 function checksum({ PodDeviceEntries: entries, RegisteredDevices: registered }: Data): number {
   const list = entries === null ? '<nil>' : `[${entries.map(entryText).join(' ')}]`;

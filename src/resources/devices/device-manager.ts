@@ -84,7 +84,10 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
    */
   readonly #podLocks = new KeyedMutex<string>();
   readonly #waits: DeviceWaits;
-  /** The plugins that the kubelet found by their sockets. */
+  /**
+   * The connections to device plugins that the kubelet discovered by their sockets; plugins that
+   * call Register are not included.
+   */
   readonly #discovered = new Map<string, PluginConnection>();
   #pruneTimer: Timer | undefined;
 

@@ -15,7 +15,7 @@ function told(table: DeviceTable): string {
   return `${allocatable[resource]} of ${capacity[resource]}`;
 }
 
-test('has no devices for a plugin that has re-registered until it lists them', () => {
+test('a re-registered plugin has no devices until it lists them', () => {
   const table = new DeviceTable(() => 0, 45_000);
   const [first, second] = [aPlugin(), aPlugin()];
   table.connect(first);

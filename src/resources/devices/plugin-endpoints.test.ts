@@ -74,7 +74,7 @@ describe('device plugins', () => {
     assert.match(String(await late), /^failed to dial device plugin: /);
   });
 
-  it('keeps a plugin whose ListAndWatch call fails immediately without devices, and does not call it again', async () => {
+  it('a plugin whose ListAndWatch call fails immediately stays registered without devices, and is not called again', async () => {
     await using harness = new DeviceRig();
     await harness.start();
     const plugin = harness.host.add(gadget, two);

@@ -21,7 +21,7 @@ export interface PressureState {
   readonly firstObserved: ReadonlyMap<EvictionThreshold, number>;
   /** The thresholds that have acted and whose minimum reclaim is not reached yet. */
   readonly met: readonly EvictionThreshold[];
-  /** The time at which each condition was last observed. */
+  /** The time at which each node condition was last observed. */
   readonly lastObserved: ReadonlyMap<PressureCondition, number>;
   readonly observations: Observations;
 }
@@ -123,15 +123,15 @@ function urgency({ signal, kind }: EvictionThreshold): number {
 export const defaultRoundMs = 10_000;
 const nearThresholdCheckMs = 1_000;
 /**
- * Memory is near a threshold while less than the threshold itself, or than this share of the
- * capacity, is available above it.
+ * Memory is near a threshold while the available memory above the threshold is less than the
+ * threshold itself, or less than this share of the capacity.
  */
 const nearShare = 0.05;
 
 /**
  * Returns when to evaluate the thresholds again: after the normal interval, or earlier if a signal
- * is near its threshold or would reach it at the current rate. The kernel has no notification for
- * this.
+ * is near its threshold or would reach it at the current rate, because the kernel does not report
+ * that in general.
  */
 export function nextCheckMs(
   thresholds: readonly EvictionThreshold[],

@@ -190,7 +190,7 @@ describe('EvictionManager', () => {
     world.disk = 50;
     await clock.advance(60_000);
     await stop();
-    // Each evaluation observes once, and once more after reclaiming.
+    // Each evaluation reads the resource usage once, and once more after resources were reclaimed.
     assert.ok(world.looks.length <= 14, world.looks.join(' '));
   });
 

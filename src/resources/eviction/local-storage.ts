@@ -44,7 +44,10 @@ function overPod(pod: Pod, measures: PodResourceUsage): OverLimit | undefined {
   };
 }
 
-/** Adds the writable layers, which count on any file system. */
+/**
+ * Returns the first container that exceeds its storage limit; undefined if none does. Writable
+ * layers count on any file system.
+ */
 function overContainer(pod: Pod, { containers }: PodResourceUsage): OverLimit | undefined {
   const used = new Map(
     containers.map(({ name, rootfs, logs }) => [name, (rootfs?.bytes ?? 0) + (logs?.bytes ?? 0)]),

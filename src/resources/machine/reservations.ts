@@ -112,7 +112,7 @@ export function checkReservations(
   const said = over.map(([name, wanted, all, unit]) => `${name}: ${wanted} of ${all} ${unit}`).join(', ');
   throw new KubelingError(
     'RESERVATION_TOO_LARGE',
-    `Cannot reserve more than the machine has, as systemReserved, kubeReserved and evictionHard do together: ${said}`,
+    `Cannot reserve resources as systemReserved, kubeReserved and evictionHard together exceed what the machine has: ${said}`,
   );
 }
 

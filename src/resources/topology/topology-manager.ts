@@ -5,7 +5,7 @@ import type { Rejection } from '../admission/index.ts';
 import { type HintProvider, type TopologyHint, type TopologyHints, unaligned } from './hint-provider.ts';
 import type { MergedHint } from './merge-hints.ts';
 
-/** The decision of a topology policy on the hints of all providers. */
+/** A topology policy: how it merges the hints of all providers, and for which scope. */
 export interface Alignment {
   readonly scope: 'container' | 'pod';
   readonly merge: (provided: readonly (TopologyHints | undefined)[]) => MergedHint;

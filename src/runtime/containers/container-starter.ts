@@ -40,8 +40,8 @@ export interface ContainerStarterDeps extends Omit<ContainerCreatorDeps, 'record
 
 const maxFailedStarts = 1_000;
 /**
- * How long a cancelled StartContainer call is awaited: it may still succeed after the pod was
- * stopped.
+ * How long the response of a cancelled StartContainer call is awaited, because the runtime may
+ * start the container although the sync was cancelled.
  */
 const startOutlastsMs = 2_000;
 

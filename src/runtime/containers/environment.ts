@@ -195,8 +195,8 @@ interface ObjectRef {
 }
 
 /**
- * The names of object kinds in error messages: without an API client, for a missing object, and for
- * a missing key.
+ * The spelling of object kinds in error messages: for a node without an API client, for a missing
+ * object, and for a missing key.
  */
 const kindNames = {
   configMap: { wanted: 'configMap', missing: 'configmap', holder: 'ConfigMap' },

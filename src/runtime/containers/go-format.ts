@@ -27,7 +27,7 @@ const shortEscapes: Readonly<Record<string, string>> = {
 };
 const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]|["\\]/gu;
 
-/** Quotes a string like Go's %q, as readers of pod metadata expect. */
+/** Quotes a string like Go's %q, as programs that read pod metadata expect. */
 export function goQuote(text: string): string {
   return `"${text.replace(unprintable, escapedCharacter)}"`;
 }

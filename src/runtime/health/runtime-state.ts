@@ -70,8 +70,8 @@ export class RuntimeState {
   }
 
   /**
-   * Returns the problems for health endpoints, which consider the last status call rather than the
-   * last successful one, and a call in flight.
+   * Returns the runtime problems as health endpoints report them: these count a failed last status
+   * call immediately, and a call that is still in flight.
    */
   readiness(): RuntimeProblems {
     const missed = this.#missed();

@@ -94,8 +94,8 @@ function globFits(glob: string, text: string): boolean {
   if (glob.length > longestGlob) return false;
   const places = readGlob(glob);
   if (places === undefined) return false;
-  // The position of the last `*` in the pattern, and of its match in the text; only this match is
-  // extended on a mismatch.
+  // The position of the last `*` in the pattern, and of its match in the text. On a mismatch, only
+  // the match of this `*` is extended.
   let back: { readonly at: number; from: number } | undefined;
   let at = 0;
   let from = 0;

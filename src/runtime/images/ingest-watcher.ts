@@ -105,7 +105,7 @@ export class ImageDownload implements Disposable {
   readonly #end: () => void;
   readonly #parts = new Map<string, Part>();
   #arriving = 0;
-  /** The content digests of the repository, after they were read. */
+  /** The content digests of the repository; undefined until they were read. */
   #own: ReadonlySet<string> | undefined;
   /** Whether another pull was active during any sample so far. */
   #isMixed = false;

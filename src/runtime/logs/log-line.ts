@@ -132,7 +132,7 @@ export function isBefore(one: LogTime, other: LogTime): boolean {
   return one.seconds === other.seconds ? one.nanos < other.nanos : one.seconds < other.seconds;
 }
 
-/** Receives the valid lines of a log file; invalid lines are skipped. */
+/** Receives the valid lines of a log file in order; invalid lines are not passed to it. */
 export interface LineSink {
   begin(head: LineHead): void;
   /** Receives the text of a line in one or more pieces, valid during the call only. */

@@ -79,8 +79,8 @@ export class PodCredentials implements CredentialProvider {
   }
 
   /**
-   * Contains only the logins that the repository may need, because a secret may contain thousands
-   * of others.
+   * Returns a keyring with only those logins of the pod's secrets that the repository may need,
+   * because a secret may contain thousands of others.
    */
   async #ownKeyring(pod: Pod, repository: string, signal: AbortSignal): Promise<Keyring> {
     const { secrets, journal } = this.#deps;

@@ -41,7 +41,7 @@ export interface ImageGcDeps {
   readonly removed: (reason: 'age' | 'space') => void;
 }
 
-/** When an image was detected and last used, on the monotonic clock. */
+/** The times on the monotonic clock at which an image was detected and last used. */
 interface ImageRecord {
   readonly image: Image;
   readonly firstDetectedMs: number;

@@ -229,7 +229,8 @@ export class PullRecords {
     await this.#mutex.run(
       `intent ${image}`,
       async () => {
-        // Checked again under the lock: a pull may have started or ended since.
+        // Checks again under the lock, because a pull of the image may have started or ended since
+        // the caller's check.
         if (!this.#idle.delete(image) || this.#inFlight.has(image)) return;
         await this.#deps.files.removeIntent(image);
       },

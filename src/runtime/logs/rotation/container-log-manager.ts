@@ -164,7 +164,7 @@ export class ContainerLogManager {
   #track(container: LoggingContainer, nowMs: number): void {
     const { maxBytes, intervalMs: mostMs } = this.#deps.policy;
     const known = this.#watched.get(container.id);
-    // An entry whose check is running is updated by the next refresh.
+    // A log that is being checked gets the new state of its container at the next refresh.
     if (known?.container.state === container.state || known?.isBusy === true) return;
     this.#watched.set(container.id, {
       container,
