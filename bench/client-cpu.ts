@@ -20,7 +20,10 @@ function ours(): Call {
   return () => method(request, signal);
 }
 
-/** The usual gRPC client: proto definitions loaded at run time, no deadlines, no validation. */
+/**
+ * grpc-js as most programs use it: proto definitions loaded at run time, no deadlines, no
+ * validation of responses.
+ */
 async function grpcjs(): Promise<Call> {
   const { default: grpc } = await import('@grpc/grpc-js');
   const { default: loader } = await import('@grpc/proto-loader');

@@ -96,7 +96,7 @@ function figures(): ServerFigures {
   };
 }
 
-/** Unsent bytes are in the buffer of the response, of its socket, or counted in both. */
+/** Node.js counts unsent bytes in the buffer of the response, in that of its socket, or in both. */
 function bytesWaiting({ writableLength, socket }: ServerResponse): number {
   return Math.max(writableLength, socket?.writableLength ?? 0);
 }

@@ -14,8 +14,8 @@ export function aptGet(host) {
 export async function installWithApt(host, purpose, wanted) {
   host.say(`refreshing the list of packages (apt-get update)`);
   const update = await apt(host, ['update']);
-  // One unreachable source among many must not fail the set-up: it matters whether the packages can
-  // be installed.
+  // A failed refresh of the package lists must not fail the set-up: one of many sources may be
+  // unreachable, and the packages may still be installable.
   if (update.code !== 0) host.say('the list of packages could not be refreshed, trying with what is known');
   const units = unitsToCome(host, wanted);
   const withoutService = keepServicesStopped(host);

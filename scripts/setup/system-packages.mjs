@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { findCommand } from './host.mjs';
 
 /**
- * The tools kubeling needs from the operating system. Whether one is there is judged by the command or file itself,
- * not by the package manager: a containerd from elsewhere is as good. `for` says which purposes need the entry; what
- * tests need on top of a start is added here with `for: ['test']`. `units` are those that the package enables, which
- * are left disabled when the set-up installed them.
+ * The tools kubeling needs from the operating system. A tool counts as installed if its command or
+ * file exists, whatever installed it. `for` lists the purposes that need the entry; `['test']`
+ * marks what only the tests need. `units` are the systemd units that the package enables; the set-up
+ * disables them if it installed the package.
  */
 export const systemPackages = [
   {

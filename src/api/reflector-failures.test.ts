@@ -31,7 +31,7 @@ test('advances only the resource version after a bookmark', async () => {
   await reflector.stop();
 });
 
-test('lists again after an expired resource version: first at least the known version, then the newest', async () => {
+test('lists again after an expired resource version: first with at least the last received version, then the newest', async () => {
   const { reflector, server, changes, clock } = await syncedRig();
   await clock.advance(5_000);
   server.refuse = ({ begin, resourceVersion }) =>
@@ -56,7 +56,7 @@ test('lists again after an expired resource version: first at least the known ve
   await reflector.stop();
 });
 
-test('stops using a resource version that the server does not have, also in a list', async () => {
+test('stops requesting a resource version that the server does not have, in watches and in lists', async () => {
   const { reflector, server, clock } = await syncedRig();
   const tooLarge = refusal(504, 'Too large resource version: 10, current: 4');
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);

@@ -20,7 +20,7 @@ async function problemsOf(...argv: string[]): Promise<readonly Finding[]> {
   }
 }
 
-test('parses the flags of the node and of this run', () => {
+test('parses the flags that do not set a field of the configuration', () => {
   const { flags, problems } = parseCommandLine(
     [
       '--kubeconfig=k.conf',

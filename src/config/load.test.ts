@@ -202,7 +202,7 @@ test('derives the status report frequency from the update frequency in a file, n
   );
 });
 
-test('enables parallel image pulls by a single setting', async () => {
+test('enables parallel image pulls by the field maxParallelImagePulls alone', async () => {
   const loadPulls = (text: string) => load({ '/etc/k.yaml': `${header}${text}` });
   assert.equal((await loadPulls('maxParallelImagePulls: 2\n')).config.serializeImagePulls, false);
   assert.equal((await loadPulls('maxParallelImagePulls: 1\n')).config.serializeImagePulls, true);

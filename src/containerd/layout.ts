@@ -48,7 +48,8 @@ export function containerdLayout(dataDir: string): Layout {
     state: join(dir, 'state'),
     sandboxes: join(dir, 'root', 'io.containerd.grpc.v1.cri', 'sandboxes'),
     socket: join(dir, 'containerd.sock'),
-    // Shorter than the default name, which would make the longest socket path six bytes longer.
+    // The socket name is shorter than containerd's default, which would make the longest socket
+    // path six bytes longer.
     ttrpcSocket: join(dir, 'ttrpc.sock'),
     log: join(dir, 'containerd.log'),
     pidFile: join(dir, 'containerd.pid'),

@@ -90,8 +90,8 @@ async function unmount(
     await run('umount', umountArguments([], path), signal);
   } catch {
     signal.throwIfAborted();
-    // A loop device backed by a file on the mount keeps it busy and has no other user: neither
-    // would ever be released.
+    // A loop device backed by a file on the mount is detached first: it keeps the mount busy,
+    // nothing else uses it, and otherwise neither would ever be released.
     for (const device of await loopDevicesOf(path, sysDir)) await run('losetup', ['-d', device], signal);
     await run('umount', umountArguments(['-l'], path), signal);
   }

@@ -11,7 +11,7 @@ export function pauseImage(architecture: Architecture): Uint8Array {
     files: [{ path: 'pause', kind: 'file', mode: 0o755, data: pauseProgram(architecture) }],
     entrypoint: ['/pause'],
     env: { PATH: '/' },
-    // A user other than root, because the process only waits.
+    // The pause process runs as a user other than root, because it only waits.
     user: '65535:65535',
     workingDir: '/',
   });

@@ -32,7 +32,7 @@ export async function readText(
   return Buffer.concat(chunks, size).toString('utf8');
 }
 
-/** Content is not quoted in messages: it may be a secret. */
+/** Parses a response. Errors do not quote its content, which may be a secret. */
 export function decodeObject(
   text: string,
   { what, type }: { what: string; type: string | undefined },
@@ -53,7 +53,10 @@ function bad(what: string, why: string): KubelingError {
   return new KubelingError('API_BAD_ANSWER', `Cannot ${what} as ${why}`);
 }
 
-/** The maximum length of an error page that is read: those of proxies can be long. */
+/**
+ * The maximum length that is read of an error response, because the error pages of proxies can be
+ * long.
+ */
 const longestRefusal = 64 * 1024;
 const longestQuote = 200;
 

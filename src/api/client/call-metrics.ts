@@ -6,8 +6,8 @@ const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 const noAnswer = '<error>';
 
 /**
- * Counts requests to an API server. Create it once per registry; the names are those dashboards
- * use.
+ * Counts requests to an API server. Create it once per registry. The metric names are those that
+ * existing dashboards use.
  */
 export function callMetrics(registry: MetricRegistry): (result: CallResult) => void {
   const requests = registry.counter({

@@ -197,7 +197,7 @@ export class RetryingCaller {
     };
   }
 
-  /** A server that only returns errors still counts as unreachable. */
+  /** A server error (5xx) counts as a failure to reach the server. */
   #recordReachability(status: number): void {
     const { reachability } = this.#options.transport;
     if (status < 500) reachability.succeeded();

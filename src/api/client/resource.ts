@@ -57,7 +57,9 @@ export const apiResources = {
 /** The location of objects of a resource. */
 export interface Collection {
   readonly resource: ApiResource;
-  /** Undefined for cluster-scoped resources and for all namespaces. */
+  /**
+   * The namespace; undefined for cluster-scoped resources and for requests across all namespaces.
+   */
   readonly namespace?: string | undefined;
 }
 

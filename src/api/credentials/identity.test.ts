@@ -19,7 +19,7 @@ current-context: x
   });
 }
 
-test('reads certificate and key separately when both are embedded under one name', async () => {
+test('reads an embedded certificate and an embedded key separately even if both have the same name', async () => {
   using folder = new CertificateFolder();
   const pair = folder.authority('/CN=someone').issue({ subject: '/O=system:nodes/CN=system:node:n' });
   const context = await contextOf();

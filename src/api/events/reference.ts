@@ -25,7 +25,7 @@ export function podSubject({ metadata }: NamedPod, fieldPath?: string | undefine
 }
 
 /**
- * Returns the event subject for a node. It has no UID, which is not known when the kubelet starts.
+ * Returns the event subject for a node, without a UID, which is not known when the kubelet starts.
  */
 export function nodeSubject(name: string): EventSubject {
   return { kind: 'Node', apiVersion: 'v1', name };

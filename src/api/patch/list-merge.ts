@@ -143,8 +143,8 @@ export interface Ordering {
 }
 
 /**
- * Orders a merged list by `$setElementOrder`, or else by the order of the patch. Items that only
- * the server has stay between the neighbors they had.
+ * Orders a merged list by `$setElementOrder`, or else by the order of the patch. Items that exist
+ * only on the server keep their position between their neighbors.
  */
 export function inOrder({ items, order, current, key, value = [] }: Ordering): Items {
   if (current === undefined && order === undefined) return items;

@@ -11,7 +11,7 @@ import { type Named, type ObjectChange, ReflectorStore, type Snapshot } from './
 
 export interface ReflectorCacheOptions {
   readonly clock: Clock;
-  /** The cached objects, for messages, for example "pods with spec.nodeName=n1". */
+  /** A description of the cached objects for messages, for example "pods with spec.nodeName=n1". */
   readonly what: string;
   readonly onError: SubscriberFailed;
 }

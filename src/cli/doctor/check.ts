@@ -62,7 +62,7 @@ export interface Space {
 
 export interface Ran {
   readonly code: number;
-  /** The standard output followed by the standard error. */
+  /** The output of the program: its standard output followed by its standard error. */
   readonly output: string;
 }
 

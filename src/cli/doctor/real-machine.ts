@@ -71,8 +71,8 @@ async function spaceAt(path: string): Promise<Space> {
   };
 }
 
-// Searched in addition to PATH, which often lacks these directories under a service manager or for
-// an ordinary user.
+// Directories that are searched in addition to PATH, which often lacks them under a service manager
+// or for an ordinary user.
 const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 async function findCommand(name: string, env: Environment): Promise<string | undefined> {

@@ -33,7 +33,7 @@ test('starts with the newest instance of the container', () => {
   assert.equal(next({ state: { waiting: {} } }, begun), 'wait');
 });
 
-test('resumes an interrupted instance as long as its log exists', () => {
+test('resumes reading the log of an instance after an interruption, as long as the log exists', () => {
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, inside('0')), '0');
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, inside('1')), '1');
   assert.equal(next({ ...runs('3'), lastState: ended('2') }, inside('0')), '2');
