@@ -213,7 +213,7 @@ export function runningContainerd(host) {
         return `process ${pid}, ${executableOf(directory)}`;
       }
     } catch {
-      // The process exited before its files were read.
+      // The process exited before its files were read: try the next process.
     }
   }
   return undefined;

@@ -90,7 +90,7 @@ const notes: fc.Arbitrary<CheckpointEntry> = fc.record(
 ) as fc.Arbitrary<CheckpointEntry>;
 
 describe('checkpoint entries', () => {
-  it('decodes an entry to the encoded value', () => {
+  it('decodes an encoded entry to the same value', () => {
     fc.assert(
       fc.property(notes, (each) => {
         assert.equal(encodeEntry(decodeEntry(encodeEntry(each)) ?? each), encodeEntry(each));

@@ -138,7 +138,7 @@ describe('PodCheckpoints', () => {
     }
   });
 
-  it('continues after a failed write, and retries with the next record', async () => {
+  it('continues after a failed write of a checkpoint, and writes the entry again with the next record', async () => {
     let isFull = true;
     const machine = aMachine((files) => ({
       ...files,

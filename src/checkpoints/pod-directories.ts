@@ -201,8 +201,8 @@ export class PodDirectories {
   }
 
   /**
-   * The path may contain a symbolic link, which mount points never do; so mount points are found by
-   * the UID in their path.
+   * The path of the pod's directory may contain a symbolic link, which the listed mount points
+   * never do; so mount points are found by the UID in their path.
    */
   async #allMountedBelow(uid: PodUid, part: string): Promise<readonly string[]> {
     const own = `/pods/${uid}${part}`;

@@ -182,8 +182,8 @@ async function removePrivate(
       : [];
   const report = await containerd.teardown(options, context.signal);
   printReport(report, context);
-  // Pods whose orderly removal failed were then removed by force, so only the remaining problems
-  // count.
+  // Pods whose orderly removal failed were then removed by force. So if the teardown reports no
+  // problem, the earlier problems do not count.
   return report.problems.length === 0 ? [] : [...problems, ...report.problems];
 }
 

@@ -17,7 +17,7 @@ test('accepts quantities and percentages as thresholds', () => {
   assert.equal(formatThreshold({ percent: 5 }), '5%');
 });
 
-test('applies default thresholds without a file, also for the memory of pods', async () => {
+test('applies the default eviction thresholds without a file, including the threshold for the memory of all pods', async () => {
   const { config } = await load();
   assert.deepEqual(
     evictionThresholds(config).map(({ signal, kind, value }) => [signal, kind, formatThreshold(value)]),

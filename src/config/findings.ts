@@ -21,7 +21,7 @@ export function findingAt(origin: Origin, field: string, message: string): Findi
   return { source: origin.file, line: origin.line, column: origin.column, field, message };
 }
 
-/** Creates a finding about a complete file, or about something that is not a field. */
+/** Creates a finding about a complete file, or about a problem that has no field. */
 export function findingIn(source: string, message: string, field = ''): Finding {
   return { source, line: undefined, column: undefined, field, message };
 }

@@ -212,7 +212,7 @@ test('enables parallel image pulls by the field maxParallelImagePulls alone', as
   );
 });
 
-test('drops the eviction defaults for a partial map, unless they are merged', async () => {
+test('drops the other eviction defaults when some thresholds are set, unless mergeDefaultEvictionSettings is true', async () => {
   const partial = 'evictionHard: {memory.available: 1Gi}\n';
   const dropped = await load({ '/etc/k.yaml': `${header}${partial}` });
   assert.deepEqual(dropped.config.evictionHard, { 'memory.available': '1Gi' });

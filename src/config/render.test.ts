@@ -267,7 +267,7 @@ async function read(text: string): Promise<Read> {
   return deriveDefaults(config, origins, new FeatureGates(config.featureGates));
 }
 
-test('preserves any configuration in the wire format', async () => {
+test('reads back any configuration unchanged after writing it in the wire format', async () => {
   await fc.assert(
     fc.asyncProperty(anyDocument, async (document) => {
       const { config } = await read(JSON.stringify(document));

@@ -10,7 +10,7 @@ import {
 } from './text-checks.ts';
 import type { Rule, RuleReport, ValidatedConfig } from './validate.ts';
 
-/** Rules about the node and its flags; a flag is reported like a field. */
+/** Rules about the node and its flags. A flag is reported in the same way as a field. */
 
 const noRunOnce: Rule = {
   reads: ['runOnce'],

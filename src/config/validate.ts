@@ -16,7 +16,8 @@ export interface ValidatedConfig {
 }
 
 /**
- * Reports a problem of a rule. A field is a path in the configuration, or a flag with its dashes.
+ * Collects the problems and warnings that a rule finds. A field is a path in the configuration, or
+ * a flag with its dashes.
  */
 export interface RuleReport {
   problem(field: string, message: string): void;

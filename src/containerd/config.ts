@@ -59,7 +59,8 @@ export function containerdConfig(layout: Layout, facts: ConfigFacts): string {
     state: layout.state,
     imports: [],
     disabled_plugins: disabledPlugins,
-    // The start must fail without these plugins, because containerd would be unusable.
+    // Containerd must fail to start if one of these plugins fails, because it would be unusable
+    // without them.
     required_plugins: isSecond ? requiredOfSecond : ['io.containerd.grpc.v1.cri'],
     oom_score: facts.oomScore === 'free' ? ownOomScore : undefined,
     grpc: { address: layout.socket },

@@ -40,7 +40,7 @@ describe('sandboxesWithRules', () => {
 });
 
 describe('rulesOfNetwork', () => {
-  it('keeps rules of sandboxes that were not selected', () => {
+  it('returns only the rules of the selected sandboxes', () => {
     assert.deepEqual(
       rulesOfNetwork(listing, 'klgours0000', (id) => id !== 'b'),
       { rules: [], chains: [] },

@@ -43,7 +43,7 @@ async function addProcess(pid: number, program: string, args: readonly string[])
 const written = (pid: number) => ({ pid, startTime: pid * 10, bootId: 'now', version: '1.7.0' });
 
 describe('findOwnProcess', () => {
-  it('accepts a PID file that names the running process', async () => {
+  it('returns the process that a valid PID file names', async () => {
     await addProcess(70, '/usr/bin/containerd', containerdArguments(layout));
     await writePidFile(layout, written(70));
     assert.deepEqual(await findOwnProcess(layout, processes), written(70));

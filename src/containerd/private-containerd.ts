@@ -383,7 +383,7 @@ export class PrivateContainerd {
     const { clock, random, readyDeadlineMs = defaultReadyDeadlineMs } = this.#options;
     await makeDirectory(this.layout.dir, 0o711);
     // How long to wait for the lock: its holder may be replacing containerd, which takes a failed
-    // wait, a stop and a start.
+    // wait for the old process, its stop and a start.
     const waitMs = 2 * readyDeadlineMs + stopDeadlineMs + killDeadlineMs;
     return await withLockFile(
       this.layout.lockFile,

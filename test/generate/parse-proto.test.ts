@@ -113,8 +113,16 @@ test('parses all methods of a service, with and without options', () => {
 
 const wrong: readonly (readonly [string, string, RegExp])[] = [
   ['a stream of requests', 'service S { rpc A(stream B) returns (C); }', /no stream of requests/],
-  ['two fields of one number', 'message M { string a = 1; string b = 1; }', /M has a and b as 1/],
-  ['two fields of one name', 'message M { string a = 1; string a = 2; }', /M has a and a as a/],
+  [
+    'two fields of one number',
+    'message M { string a = 1; string b = 1; }',
+    /M uses the name or number 1 for both a and b/,
+  ],
+  [
+    'two fields of one name',
+    'message M { string a = 1; string a = 2; }',
+    /M uses the name or number a for both a and a/,
+  ],
   ['field number 0', 'message M { string a = 0; }', /M\.a cannot have the number 0/],
   ['a field without a number', 'message M { string a; }', /expected "="/],
   ['a number that is none', 'message M { string a = x; }', /expected a whole number/],

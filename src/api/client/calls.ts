@@ -246,7 +246,10 @@ export class RetryingCaller {
   }
 }
 
-/** A connection may also break during a response; the request was processed then. */
+/**
+ * Returns the failure of a broken connection. A connection may also break during a response, when
+ * the server has processed the request already.
+ */
 function brokenBy(error: unknown): BrokenConnection | undefined {
   if (error instanceof BrokenConnection) return error;
   return systemCodeOf(error) === undefined ? undefined : new BrokenConnection(error, 'new');

@@ -170,7 +170,10 @@ class DiskSize {
     this.#clock = clock;
   }
 
-  /** Returns the last known size, and starts to read the current size for the next call. */
+  /**
+   * Returns the last known size of the file system, and starts to read the current size for the
+   * next call.
+   */
   bytes(): number | undefined {
     if (this.#clock.monotonicMs() - this.#measuredMs >= diskSizeForMs) void this.refresh();
     return this.#bytes;

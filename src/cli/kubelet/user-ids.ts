@@ -98,7 +98,9 @@ function checkRange({ first, length }: IdRange, { idsPerPod, maxPods }: UserIdNe
     throw unusable(`there must be ${idsPerPod} for each of ${maxPods} pods`, length);
 }
 
-/** Checks that all IDs suffice for the pods; the first block belongs to the host. */
+/**
+ * Checks that all 32-bit user IDs suffice for the pods; the first block of IDs belongs to the host.
+ */
 function checkAll({ idsPerPod, maxPods }: UserIdNeeds): void {
   const most = Math.floor(2 ** 32 / idsPerPod) - 1;
   if (most >= maxPods) return;

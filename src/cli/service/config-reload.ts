@@ -68,7 +68,10 @@ export class ConfigReload implements LiveConfig {
 
 type Plain = Readonly<Record<string, unknown>>;
 
-/** Returns a copy of the configuration with one field of the other one. */
+/**
+ * Returns a copy of the first configuration in which one field has the value of the other
+ * configuration.
+ */
 function withField(before: Plain, other: Plain, [name = '', ...rest]: readonly string[]): Plain {
   const [inner, value] = [before[name], other[name]];
   if (rest.length === 0 || !isPlain(inner) || !isPlain(value)) return { ...before, [name]: value };

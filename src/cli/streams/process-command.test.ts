@@ -28,7 +28,7 @@ function session(streams: { readonly stdin: boolean }) {
   return { clock, stdin: stdio.stdin, ended, end };
 }
 
-it('returns once the output has ended, even if the runtime does not accept more input', async () => {
+it('reports a missing exit status a few seconds after the output has ended, even if the runtime does not accept more input', async () => {
   const { clock, stdin, ended, end } = session({ stdin: true });
   stdin.write('y\n'.repeat(10_000));
   const refused = assert.rejects(ended, {

@@ -139,7 +139,7 @@ test('stops reading at the size limit, applies the objects read so far, and remo
   files.write('/manifests/early.yaml', secret('early'));
   await objects.scanOnce(signal);
   files.remove('/manifests/early.yaml');
-  // The text consists of documents that are short enough for the parser.
+  // The text is split into several documents, each short enough for the parser.
   const filler = `# ${'x'.repeat(2.25 * 2 ** 20)}\n---\n`.repeat(4);
   for (const name of ['1', '2', '3', '4', '5', '6', '7', '8'])
     files.write(`/manifests/${name}.yaml`, filler + secret(`s${name}`));

@@ -172,7 +172,7 @@ export class ManifestObjects {
     }
   }
 
-  /** Returns the size of a file; 0 for files that are not read. */
+  /** Returns the size of a manifest file; 0 for files that are not read. */
   async #sizeOf(file: string): Promise<number> {
     const { files, directory } = this.#options;
     const facts = await files.stat(join(directory, file)).catch(() => undefined);
