@@ -68,8 +68,8 @@ export interface SampledPod extends Pick<PodUsage, 'usage' | 'processes' | 'netw
 }
 
 /**
- * Reads the kernel's counters of the node and its pods. Passes are serialized, because rates are
- * computed from two.
+ * Reads the kernel's counters of the node and its pods. Passes are serialized, because a rate is
+ * computed from two consecutive passes.
  */
 export class KernelSampler implements Disposable {
   readonly #deps: KernelSamplerDeps;

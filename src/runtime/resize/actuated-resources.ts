@@ -41,9 +41,9 @@ export function memoryActuated(): ActuatedResources {
 }
 
 /**
- * Resources applied to the pod's containers: from the record, or else from the runtime's status of
- * running containers. Values the runtime does not report count as allocated, so that nothing
- * restarts on a guess.
+ * The resources applied to the pod's containers: the recorded ones, or else those in the runtime's
+ * status of running containers. A value that the runtime does not report counts as the allocated
+ * value, so that no container restarts because of a missing value.
  */
 export function actuatedOf(
   pod: Pod,

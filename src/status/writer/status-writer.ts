@@ -205,7 +205,8 @@ export class StatusWriter {
     const before = this.#written.get(uid);
     const isSame = before?.apiUid === watched.metadata.uid;
     const known = newestCopy(watched, isSame ? before?.response : undefined);
-    // A status that differed only in lost condition times counts as equal until it changes.
+    // A status that differs from the one in the API only in condition times, which a kubelet
+    // restart loses, counts as equal until it changes.
     const isAlike = before?.entry === entry && before.agreement === 'but-for-times';
     const turn = isSame && !isAlike ? 'later' : 'first';
     const outcome = await syncStatus(this.#deps, { entry, known, turn }, signal);

@@ -35,7 +35,8 @@ export interface SyncJob {
 }
 
 /**
- * Agreement of the cached status with the one in the API: complete, or except for condition times.
+ * How the cached status agrees with the one in the API: completely, or in everything except
+ * condition times.
  */
 export type Agreement = 'whole' | 'but-for-times';
 

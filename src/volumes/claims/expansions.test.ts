@@ -150,7 +150,7 @@ describe('node expansion of a volume', () => {
     assert.deepEqual([environment.expansions, other.expansions], [[], []]);
   });
 
-  it('updates only the capacity on clusters without the resize status, and nothing when another node did', () => {
+  it('updates only the capacity on clusters without the resize status, and nothing when another node has already updated the claim', () => {
     const plan = (
       claim: PersistentVolumeClaim,
       modes: string[] = ['ReadWriteOnce'],

@@ -109,7 +109,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.equal(environment.files.text(fileOf(volumes, 'pv')), undefined);
   });
 
-  it('volumes are counted once in the reconstruction metrics, also when damaged', async () => {
+  it('volumes are counted once in the reconstruction metrics, also when their data files are damaged', async () => {
     const environment = new CsiWorld();
     const volumes = await mounted(environment);
     await cut(environment, fileOf(volumes, 'pv'));

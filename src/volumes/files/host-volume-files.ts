@@ -155,7 +155,8 @@ export class HostVolumeFiles implements VolumeFiles {
   ): Promise<void> {
     const gift = { group, bits: groupBits[access] };
     await this.#writing(directory, async () => {
-      // Runs the walk in a separate process only for volumes with content, whose size is unlimited.
+      // Sets the group in a separate process only when the volume has content, because the number
+      // of its files is unlimited.
       const isLarge = access === 'write' && !(await isEmpty(directory));
       const walk = isLarge
         ? await runGroupWalk(this.#clock, directory, gift, (count) => progress?.processed(count))
