@@ -2,7 +2,7 @@ import { KubelingError } from '../lib/index.ts';
 
 export type TomlScalar = string | number | boolean;
 export type TomlValue = TomlScalar | readonly TomlScalar[] | TomlTable | readonly TomlTable[];
-/** Keys with an undefined value are omitted. */
+/** A TOML table; keys with an undefined value are omitted. */
 export interface TomlTable {
   readonly [key: string]: TomlValue | undefined;
 }

@@ -22,7 +22,8 @@ describe('parseContainerdVersion', () => {
     ['containerd github.com/containerd/containerd/v2 v2.1.0-rc.1 abc\n', 2, 1, '2.1.0-rc.1'],
   ];
   for (const [output, major, minor, text] of outputs) {
-    it(`reads ${text}`, () => assert.deepEqual(parseContainerdVersion(output), { major, minor, text }));
+    it(`parses the containerd version in ${text}`, () =>
+      assert.deepEqual(parseContainerdVersion(output), { major, minor, text }));
   }
 
   it('throws for a version text it cannot parse', () => {

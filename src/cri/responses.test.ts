@@ -116,7 +116,7 @@ test('a missing image is a valid response; an image without id or size is not', 
   assert.deepEqual(missing('imageStatus', { image: {} }), ['id', 'size']);
 });
 
-test('responses that may be empty are not checked', () => {
+test('accepts an empty response to a call whose response has no required fields', () => {
   for (const operation of [
     'listContainers',
     'listPodSandbox',

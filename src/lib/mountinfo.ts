@@ -140,7 +140,9 @@ export async function loopDevicesOf(path: string, sysDir = '/sys'): Promise<read
   return found;
 }
 
-/** The device was removed between the two reads. */
+/**
+ * The loop device was removed after the devices were listed and before its backing file was read.
+ */
 function rethrowUnlessMissingDevice(error: unknown): undefined {
   if (!['ENOENT', 'ENXIO', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
 }

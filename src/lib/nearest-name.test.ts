@@ -27,7 +27,7 @@ test('an unrelated word gets no suggestion', () => {
   assert.equal(didYouMean('maxPod', known), ' (did you mean maxPods?)');
 });
 
-test('the edit distance is a metric', () => {
+test('the edit distance is symmetric, zero for equal words and at most the length of the longer word', () => {
   assert.equal(editDistance('kitten', 'sitting'), 3);
   assert.equal(editDistance('ab', 'ba'), 1);
   assert.equal(editDistance('', 'abc'), 3);

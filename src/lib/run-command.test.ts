@@ -173,7 +173,7 @@ describe('runChecked', () => {
     });
   });
 
-  it('returns the result of a success', async () => {
+  it('returns the result of a command that exits with code 0', async () => {
     assert.equal((await runChecked(script('console.log("fine")'), never)).stdout, 'fine\n');
   });
 });

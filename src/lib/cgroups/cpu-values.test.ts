@@ -10,7 +10,8 @@ describe('cgroupWeight', () => {
     [262_144, 10_000],
     [300_000, 10_000],
   ] as const) {
-    it(`${shares} shares become weight ${weight}`, () => assert.equal(sharesToWeight(shares), weight));
+    it(`converts ${shares} CPU shares to the CPU weight ${weight}`, () =>
+      assert.equal(sharesToWeight(shares), weight));
   }
   it('converts back to shares with the same weight', () => {
     fc.assert(

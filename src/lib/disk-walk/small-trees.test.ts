@@ -85,7 +85,7 @@ const changes: Readonly<Record<string, (path: string) => void>> = {
   },
 };
 for (const [what, change] of Object.entries(changes))
-  test(`notices ${what} among cached directories`, async () => {
+  test(`counts ${what} although the directories around it are cached`, async () => {
     using at = logs();
     const files = remembering();
     const before = await walkTree(tree(at.path), around);

@@ -120,9 +120,9 @@ function mountPointsCache(monotonicMs: () => number): () => MountPoints {
 export interface RateLimitDeps {
   readonly monotonicMs: () => number;
   readonly sleep: (ms: number) => Promise<void>;
-  /** The maximum number of entries per second. */
+  /** The maximum number of entries that are counted per second. */
   readonly perSecond: number;
-  /** The number of entries without delay after idle time. */
+  /** The number of entries that may be counted without delay after an idle time. */
   readonly burst: number;
 }
 

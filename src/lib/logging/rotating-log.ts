@@ -41,7 +41,9 @@ export class RotatingLog implements LogOutput, AsyncDisposable {
     this.#bytes = bytes;
   }
 
-  /** Writes the text; called for one text at a time. */
+  /**
+   * Appends the text to the log file. The caller waits for each call to end before the next one.
+   */
   async write(text: string): Promise<void> {
     if (this.#bytes > this.#maxBytes) await this.#rotate();
     this.#bytes += Buffer.byteLength(text);

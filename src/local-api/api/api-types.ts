@@ -230,7 +230,7 @@ export interface StatusBody {
   readonly details?: {
     readonly name?: string;
     readonly group?: string;
-    /** The plural of the resource; for Invalid errors its kind. */
+    /** The plural of the resource that the error is about; in an Invalid error its kind. */
     readonly kind?: string;
     readonly uid?: string;
     readonly causes?: readonly {

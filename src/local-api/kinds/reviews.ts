@@ -51,7 +51,7 @@ export function tokenReviewStrategy(issuer: TokenIssuer): ResourceStrategy {
   });
 }
 
-/** An unauthenticated result has only the error. */
+/** The status of a TokenReview for a rejected token has an empty user and the error. */
 function statusOf(result: TokenCheckResult): JsonObject {
   if (result.authenticated) return result;
   return { user: {}, ...(result.error === undefined ? {} : { error: result.error }) };

@@ -28,7 +28,7 @@ describe('document routes', () => {
     });
   });
 
-  it('other paths have no document', () => {
+  it('returns no document for a path outside of discovery, OpenAPI and version', () => {
     for (const path of [
       '/',
       '/api/v2',

@@ -218,7 +218,7 @@ function checkFindings(
   for (const { text, advice } of breaches) how.warn(text + advice);
 }
 
-/** The maximum number of errors in the message. */
+/** The maximum number of decoding errors that the message for a rejected body lists. */
 const maxErrors = 50;
 
 function decodingErrors(findings: readonly KindFinding[]): string | undefined {

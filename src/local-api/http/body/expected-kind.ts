@@ -65,7 +65,7 @@ export interface StrictViolation {
   readonly advice: string;
 }
 
-/** The maximum number of violations in the message. */
+/** The maximum number of violations of strict decoding that a message lists. */
 const maxViolations = 100;
 
 export function strictViolations(

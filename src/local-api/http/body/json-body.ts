@@ -13,7 +13,7 @@ export interface JsonText {
 
 /** The maximum nesting depth, which limits recursion; no API object is deeper. */
 const maxDepth = 128;
-/** The maximum number of duplicate keys in the message. */
+/** The maximum number of duplicate keys that a message lists. */
 const maxDuplicates = 100;
 
 /** Parses JSON; throws a StatusError for invalid JSON, too deep nesting and too many values. */

@@ -191,7 +191,7 @@ function intOrString(found: ReadonlyMap<number, string | number>): string | numb
   return (found.get(1) ?? 0) === 0 ? Number(found.get(2) ?? 0) : String(found.get(3) ?? '');
 }
 
-/** The latest time of a JavaScript Date. */
+/** The latest time that a JavaScript Date can represent. */
 const latestMs = 8.64e15;
 
 /**
