@@ -25,7 +25,7 @@ const missingLimitMs = 30_000;
  */
 export class Watchdog {
   readonly #deps: WatchdogDeps;
-  /** Since when each desired pod has had no worker, by the monotonic clock. */
+  /** The monotonic time since which each desired pod has had no worker. */
   #missing: ReadonlyMap<PodUid, number> = new Map();
   /** The pods that were reported as stuck. */
   #reported: ReadonlySet<PodUid> = new Set();

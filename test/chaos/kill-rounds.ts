@@ -272,7 +272,7 @@ export class KillRounds {
     return text.split('\n').filter((line) => line !== '');
   }
 
-  /** Waits until the actual state is the desired one, then compares the counts. */
+  /** Waits until the actual state is the desired one, then compares the restart counts. */
   async #settle(): Promise<void> {
     let missing = '';
     await eventually(

@@ -13,7 +13,7 @@ export class LoopMonitor {
     this.#timer = setInterval(() => this.#turn(), 1);
   }
 
-  /** Returns the duration of the longest turn since the previous call. */
+  /** Returns the duration of the longest turn of the event loop since the previous call. */
   takeLongestMs(): number {
     const longest = this.#longestMs;
     this.#longestMs = 0;

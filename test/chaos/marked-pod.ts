@@ -2,15 +2,15 @@ import { busyboxImageName } from '../../src/containerd/index.ts';
 
 /** The behaviour of a test pod. */
 export type Behaviour =
-  /** Runs until it is stopped, and exits immediately on SIGTERM. */
+  /** The container runs until it is stopped, and exits immediately on SIGTERM. */
   | 'stays'
-  /** Like `stays`, after an init container. */
+  /** The container behaves like `stays`, after an init container. */
   | 'prepares'
-  /** Runs until it is killed, because it ignores SIGTERM. */
+  /** The container runs until it is killed, because it ignores SIGTERM. */
   | 'lingers'
-  /** Exits with an error, and is always restarted. */
+  /** The container exits with an error, and is always restarted. */
   | 'crashes'
-  /** Exits successfully, and must not be restarted. */
+  /** The container exits successfully, and must not be restarted. */
   | 'ends';
 
 /**

@@ -106,8 +106,8 @@ export class RequestRounds {
     for (let done = 0; done < requests; done += ordinaryPerRound + costlyPerRound) {
       await this.#ordinary(way, maker, done);
       this.#held('ordinary requests, several at once', await api.ask('hold'));
-      // Expensive requests are sent sequentially, so that a slow turn can be attributed to its
-      // request.
+      // Expensive requests are sent sequentially, so that a slow turn of the event loop can be
+      // attributed to its request.
       for (let count = 0; count < costlyPerRound; count++) {
         const created = costly.next();
         await this.#answered(way, created);

@@ -14,7 +14,7 @@ export interface ServerQuestion {
 }
 
 export interface ServerAnswers {
-  /** The duration in milliseconds of the longest turn since the last request. */
+  /** The duration in milliseconds of the longest turn of the event loop since the last request. */
   hold: number;
   memory: { readonly heldBytes: number; readonly residentBytes: number };
   /** Each stored object and its resource version: enough to check that all exist. */
@@ -52,8 +52,8 @@ const running = api.run(stop.signal).catch(() => {});
 const monitor = new LoopMonitor();
 
 process.on('message', ({ id, ask }: ServerQuestion) => {
-  // Waits for several turns, so that pending work of the last request is included before the reply
-  // is sent.
+  // Waits for several turns of the event loop, so that pending work of the last request is included
+  // before the reply is sent.
   setTimeout(() => void answer(id, ask), 3);
 });
 process.on('disconnect', () => process.exit());

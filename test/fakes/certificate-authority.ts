@@ -136,8 +136,8 @@ export class Authority {
   }
 
   /**
-   * Issues a certificate signed by this one, as a CA or not; the certificates it issues include its
-   * certificate.
+   * Issues a certificate signed by this certificate, for a CA or not; the certificates it issues
+   * include its certificate.
    */
   intermediate(subject: string, use: NonNullable<CertificateWish['use']> = 'authority'): Authority {
     const name = this.#folder.issue(this.#name, { subject, use });

@@ -5,7 +5,7 @@ export type Caller = (way: Way) => Promise<Answered>;
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
- * Returns every kind of request by its description, in the namespace `default` and in all
+ * Returns one API request of every kind by its description, in the namespace `default` and in all
  * namespaces.
  */
 export async function everyWay(admin: Caller): Promise<readonly Way[]> {

@@ -56,7 +56,7 @@ export class MountAttempts {
   }
 }
 
-/** Builds the upstream message of a mount timeout; unattached volumes are never listed. */
+/** Builds the Go kubelet's message of a mount timeout; unattached volumes are never listed. */
 export function unable(
   unmounted: readonly string[],
   unprocessed: readonly string[],

@@ -162,7 +162,7 @@ function checkedPath(path: string): string {
     throw unusable(`invalid path: filenames must be less than or equal to ${longestName} characters`);
   }
   const clean = cleanPath(path);
-  // Also rejects names after a leading `./`: the reserved names of a volume start with two dots.
+  // Rejects the reserved names of a volume, which start with two dots, also after a leading `./`.
   if (clean.startsWith('..')) throw unusable(`invalid path: must not start with '..': ${path}`);
   if (clean === '.' || clean.includes('\0'))
     throw unusable(`invalid path: must name a file: ${JSON.stringify(path)}`);

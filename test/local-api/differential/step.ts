@@ -52,7 +52,7 @@ export interface DropHistoryStep {
 
 export type Step = RequestStep | OpenWatchStep | ReadEventsStep | DropHistoryStep;
 
-/** Steps that depend on each other and share a separate namespace. */
+/** A chapter: steps that depend on each other and share a separate namespace. */
 export interface Chapter {
   readonly name: string;
   readonly steps: readonly Step[];

@@ -10,7 +10,7 @@ export const gadget = 'sim.example/gadget';
 export type DeviceStep =
   | { readonly do: 'die' }
   | { readonly do: 'return' }
-  /** The plugin registers again although it did not fail. */
+  /** The device plugin registers again although it did not fail. */
   | { readonly do: 'register' }
   | { readonly do: 'break' }
   | { readonly do: 'end-list' }

@@ -30,7 +30,10 @@ export class ApiGate {
   readonly #options: ApiGateOptions;
   readonly #calls = new Set<PendingCall>();
   #reachability: Reachability = 'there';
-  /** Incremented when the server is killed, which drops its pending operations. */
+  /**
+   * A counter that is incremented when the server is killed, so that its pending operations are
+   * dropped.
+   */
   #life = 0;
 
   constructor(options: ApiGateOptions) {
