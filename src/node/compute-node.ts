@@ -23,7 +23,7 @@ import type { NodeSettings } from './settings.ts';
 
 export interface ComputedNode {
   readonly node: Node;
-  /** Events to publish after the Node was written, and not before. */
+  /** Events to publish, but only after the Node was written. */
   readonly events: readonly NodeEventInput[];
   /** The names of facts that could not be read, whose Node fields stay unchanged. */
   readonly problems: readonly string[];
@@ -33,7 +33,10 @@ export interface ComputeOptions {
   readonly settings: NodeSettings;
   readonly facts: NodeFacts;
   readonly now: Instant;
-  /** Whether the devices of the Node object are outdated. */
+  /**
+   * Whether extended resources in the Node object are kept or set to zero, because they are from a
+   * previous boot.
+   */
   readonly extended?: 'kept' | 'zeroed' | undefined;
 }
 
@@ -177,7 +180,10 @@ export interface AmountFacts {
   readonly devices: DeviceCapacity | undefined;
   /** Capacity and allocatable of the Node object; resources of other owners are kept. */
   readonly before: Partial<NodeAmounts>;
-  /** Whether the devices of the Node object are outdated. */
+  /**
+   * Whether extended resources in the Node object are kept or set to zero, because they are from a
+   * previous boot.
+   */
   readonly extended: 'kept' | 'zeroed';
 }
 

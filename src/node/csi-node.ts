@@ -26,7 +26,7 @@ export interface CsiNodeDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Called when the result of `problem` has changed. */
+  /** Called when the CSINode was created, so that it no longer keeps the node NotReady. */
   readonly initialized?: (() => void) | undefined;
 }
 

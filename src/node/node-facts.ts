@@ -167,7 +167,10 @@ export class FactReader {
   }
 }
 
-/** Matches a link-local address in /proc/net/if_inet6: the interface of each pod has one. */
+/**
+ * Whether a line of /proc/net/if_inet6 has an address that is not link-local. The interface of each
+ * pod has a link-local one, so these are ignored.
+ */
 function isRoutable(line: string): boolean {
   return !line.startsWith('fe80');
 }

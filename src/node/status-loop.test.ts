@@ -340,7 +340,7 @@ test('sends pod CIDRs while the node starts to a runtime that is not ready witho
   await stop();
 });
 
-test('publishes changes as usual while a node starts slowly', async () => {
+test('publishes a new pressure condition at the regular check even while the node is still starting', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime is down'];
   const { stop } = await started(environment);

@@ -135,8 +135,8 @@ class MissingNode {
   }
 
   /**
-   * Records that the API server responded with 404. Returns 'verdict' once, when the Node has been
-   * missing for long enough.
+   * Called when the API server has responded with 404. Returns 'verdict' once, when the Node has
+   * been missing for so long that it counts as deleted.
    */
   observe(): 'first' | 'again' | 'verdict' {
     const nowMs = this.#clock.monotonicMs();

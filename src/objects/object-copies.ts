@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import type { Logger, WriteOptions } from '../lib/index.ts';
 
-/** Stores copies of objects; reading a missing copy is no failure. */
+/** The file operations of object copies. Reading a missing file is no failure. */
 export interface CopyFiles {
   makeDirectory(path: string, mode: number): Promise<void>;
   names(directory: string): Promise<readonly string[]>;
@@ -17,7 +17,7 @@ export interface CopyFiles {
  */
 export interface ObjectCopies {
   read<T extends object>(key: string): Promise<T | undefined>;
-  /** Lists the keys of all copies. */
+  /** Reads all copies that are not damaged. */
   all<T extends object>(): Promise<readonly T[]>;
   write(key: string, object: object): Promise<void>;
   remove(key: string): Promise<void>;

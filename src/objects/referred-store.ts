@@ -2,7 +2,7 @@ import type { ConfigMap, Secret } from '../kinds/index.ts';
 import { KubelingError } from '../lib/index.ts';
 import type { PodUid } from '../pods/index.ts';
 
-/** A reference of a pod to an object in its namespace. */
+/** The kinds of objects to which containers and volumes of a pod refer. */
 export type ReferredObject = ConfigMap | Secret;
 
 export interface ObjectName {

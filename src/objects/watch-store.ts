@@ -42,7 +42,7 @@ export interface WatchStoreDeps<T> {
 interface Entry<T> {
   readonly pods: Set<PodUid>;
   readonly followed: FollowedObject<T>;
-  /** The stop in progress; a start takes effect after it. */
+  /** The stop of the watch that is in progress; a new start takes effect after it. */
   stopping: Promise<void> | undefined;
   state: 'following' | 'resting';
   lastReadMs: number;

@@ -12,7 +12,10 @@ export interface PlegObserver {
   podRelisted(ms: number): void;
   /** Called when the runtime has listed all pods. */
   listed(atMs: number): void;
-  /** Called after each relist that found a change, and after each relist of all pods. */
+  /**
+   * Called with the number of pods and containers after each relist that found a change, and after
+   * each relist of all pods.
+   */
   counted(tally: Tally): void;
   discarded(): void;
   streamOpened(): void;

@@ -184,7 +184,7 @@ test('is unhealthy before the first relist, and three minutes after the last suc
   assert.equal(node.pleg.problem(), 'pleg was last seen active 3m1s ago; threshold is 3m0s');
 });
 
-test('is not healthy before the pods of the first relist are in the cache', async () => {
+test('is unhealthy until the pods of the first relist are in the cache', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   node.runtime.beforeObserve = (_uid, signal) => node.clock.sleep(100, signal);
@@ -341,7 +341,7 @@ test('relists changes of a terminating pod when its termination ends, or after a
   assert.deepEqual(node.take(), ['list a', 'list']);
 });
 
-test('serves a request made before a relist of all pods started by that relist', async () => {
+test('runs at most eight relists concurrently', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(100, signal);

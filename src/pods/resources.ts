@@ -38,7 +38,7 @@ export function podRequests(pod: Pod, { overhead = 'included' }: PodSumOptions =
   return overhead === 'excluded' ? sum : add(sum, readResources(pod.spec.overhead));
 }
 
-/** Adds the overhead to a limit only where there is one. */
+/** The limits of a pod. The overhead is added only to resources that have a limit. */
 export function podLimits(pod: Pod, { overhead = 'included' }: PodSumOptions = {}): ResourceList {
   const sum = withPodLevel(containerSum(pod, 'limits'), pod.spec.resources, 'limits');
   if (overhead === 'excluded') return sum;
@@ -163,7 +163,10 @@ export function sharesToMilliCpu(shares: number): number {
   return shares < fewestShares ? 0 : Math.ceil((shares * 1000) / 1024);
 }
 
-/** The CPU limit of a quota; zero for no limit, which is -1 in the cgroup file. */
+/**
+ * Converts a CFS quota to the CPU limit in thousandths of a core; the quota -1 means no limit and
+ * becomes 0.
+ */
 export function quotaUsToMilliCpu(quotaUs: number, periodUs: number): number {
   return quotaUs === -1 ? 0 : Math.floor((quotaUs * 1000) / periodUs);
 }

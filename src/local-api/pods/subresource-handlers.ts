@@ -26,7 +26,10 @@ interface Binding {
   readonly target?: { readonly kind?: string; readonly name?: string };
 }
 
-/** The strategy of `bindings`, where only the Binding names the pod. */
+/**
+ * The strategy of the resource `bindings`: a posted Binding names its pod in its metadata, not in
+ * the request path.
+ */
 export function bindingsStrategy(pods: () => ResourceEntry): ResourceStrategy {
   return {
     handlers: {

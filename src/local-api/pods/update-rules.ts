@@ -87,7 +87,7 @@ function isGated(spec: PodSpec): boolean {
   return (spec.schedulingGates ?? []).length > 0;
 }
 
-/** While a pod is gated, its node selection may be narrowed. */
+/** While a pod has scheduling gates, its node selector and node affinity may be narrowed. */
 function gatedCauses(old: PodSpec, spec: PodSpec): readonly FieldCause[] {
   if (!isGated(old)) return [];
   const selector = spec.nodeSelector ?? {};

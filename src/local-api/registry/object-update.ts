@@ -15,7 +15,10 @@ import { metadataOf, updatedMetadata } from './object-meta.ts';
 
 type SubresourceUpdate = (before: StoredObject, desired: JsonObject) => StoredObject;
 
-/** The default effect of a write to each subresource. */
+/**
+ * The fields that a write to each subresource changes, unless the strategy of the resource defines
+ * them.
+ */
 const defaultSubresourceUpdates: Readonly<Record<string, SubresourceUpdate>> = {
   status: (before, desired) => withField(before, 'status', desired['status']),
   approval: (before, desired) => {

@@ -1,7 +1,7 @@
 import { type ApiResource, apiResources } from '../../api/index.ts';
 import type { ResourceEntry, ResourceStrategy, ResourceVerb, SubresourceEntry } from '../api/api-types.ts';
 
-/** The properties of a strategy that do not depend on the fields of a kind. */
+/** The properties of a strategy that are the same for many kinds, independent of their fields. */
 type StrategyTraits = Pick<
   ResourceStrategy,
   'status' | 'generation' | 'unconditionalUpdate' | 'createOnUpdate'

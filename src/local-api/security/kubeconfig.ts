@@ -1,7 +1,10 @@
 import type { KeyPair } from '../../protocols/x509/index.ts';
 import type { CredentialFiles } from './credential-files.ts';
 
-/** User credentials in a kubeconfig: inline, or a file that clients read again. */
+/**
+ * The client certificate and key of a kubeconfig user: inline, or in a file that clients read again
+ * after a renewal.
+ */
 export type KubeconfigUser =
   | { readonly kind: 'inline'; readonly certificatePem: string; readonly keyPem: string }
   | { readonly kind: 'file'; readonly path: string };

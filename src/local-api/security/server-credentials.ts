@@ -24,7 +24,7 @@ export interface ServerCredentialsOptions {
   readonly log: Logger;
 }
 
-/** The names of the credentials that were rotated together. */
+/** The names of credentials that can be rotated. */
 export type RotatedCredential = 'authority' | CredentialName;
 type CredentialName = 'serving' | 'admin' | 'node';
 

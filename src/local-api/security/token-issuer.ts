@@ -92,7 +92,7 @@ function accepted(claims: TokenClaims, audiences: readonly string[]): TokenCheck
   };
 }
 
-/** The claims of a token; undefined if one is missing that every issued token has. */
+/** The claims of a token; undefined unless the token has all claims that issued tokens have. */
 function asClaims(value: JsonObject | undefined): TokenClaims | undefined {
   const claims = value as Partial<TokenClaims> | undefined;
   const { namespace, serviceaccount } = claims?.['kubernetes.io'] ?? {};

@@ -109,7 +109,8 @@ test('restores objects and history from the persisted state', () => {
     { resource: pods, object: object('a', 'default', { spec: { x: 1 } }) },
     { resource: configMaps, object: object('m') },
   ];
-  // The persisted log omits the old object where an earlier change has it.
+  // The persisted log omits the previous version of an object when an earlier change of the log
+  // contains it.
   const kept = log.map((change) => (change.type === 'MODIFIED' ? { ...change, before: undefined } : change));
   const second = VersionedStore.restore({ version: 40, objects, log: kept }, { historyLimit: 100 });
   assert.equal(second.version, 40);

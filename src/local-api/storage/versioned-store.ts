@@ -47,8 +47,8 @@ export class VersionedStore implements ObjectReader {
   readonly #options: VersionedStoreOptions;
   readonly #undelivered: StoreChange[] = [];
   readonly #changes = new TypedEvents<{ change: StoreChange }>((error) => {
-    // An error of a subscriber is thrown to the caller of the write, because subscribers of tests
-    // check invariants.
+    // An error of a subscriber does not fail the write: it is thrown later as an uncaught
+    // exception, so that it also fails tests whose subscribers check invariants.
     queueMicrotask(() => {
       throw error;
     });

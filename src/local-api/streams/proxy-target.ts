@@ -8,7 +8,7 @@ import { badRequest, notFound, unavailable } from './refusals.ts';
 
 /** The target of a proxy request. */
 export type ProxyTarget =
-  /** Whether the request presents the client certificate of the API server. */
+  /** The kubelet of a node: the request presents the client certificate of the API server. */
   | { readonly kind: 'kubelet'; readonly address: KubeletEndpoint }
   | {
       readonly kind: 'address';

@@ -157,7 +157,10 @@ export class ChangeEvent {
     return { type: 'DELETED', object: asResource(entry, last) };
   }
 
-  /** The last version of the object that matched, with the resource version of the change. */
+  /**
+   * The last version of the object that matched the selector, with the resource version of the
+   * change.
+   */
   #lastMatchingObject(before: StoredObject): StoredObject {
     this.#lastMatching ??= frozen({
       ...before,

@@ -46,7 +46,7 @@ export interface NodeShutdownDeps {
   readonly terminatePod: (pod: Pod, graceSeconds: number, signal: AbortSignal) => Promise<void>;
   /** Resolves when the API server has the final statuses of the pods. */
   readonly reported: (pods: readonly Pod[], signal: AbortSignal) => Promise<void>;
-  /** Called with the state of the pod termination when it begins and ends. */
+  /** Called when the termination of the pods begins and when it has ended. */
   readonly observe?: ((when: 'start' | 'end') => void) | undefined;
 }
 

@@ -22,7 +22,7 @@ const annotationKeys = {
   containerAppArmor: 'container.apparmor.security.beta.kubernetes.io/',
 } as const;
 
-/** Annotations that the kubelet uses, or used in earlier releases. */
+/** Validates the values of annotations that the kubelet uses, or used in earlier releases. */
 export function checkSpecialAnnotations(
   report: Report,
   path: FieldPath,

@@ -30,8 +30,8 @@ export function refusedReferences(spec: PodSpec, rules: PodRules): readonly Fiel
 }
 
 /**
- * Whether the reference needs an object that the API server has for each pod; static pods have no
- * such objects.
+ * Whether a static pod can never use the referenced object: resource claims and trust bundles exist
+ * for API pods only.
  */
 function isNeverPossible({ resource }: Reference): boolean {
   return resource === 'clustertrustbundles' || resource === 'resourceclaims';

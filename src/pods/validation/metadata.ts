@@ -127,8 +127,8 @@ interface Expression {
 }
 
 /**
- * The number of values that each operator of a selector requires. Comparisons are for node
- * selectors only.
+ * Validates the number of values for the operator of a selector. The operators Gt and Lt are valid
+ * in node selectors only.
  */
 export function checkSelectorValues(
   report: Report,

@@ -63,7 +63,7 @@ function checkVolume(report: Report, path: FieldPath, volume: Volume, podName: s
   checkName(report, path.child('name'), name, dnsLabel);
 }
 
-/** Volume types in the order of the API server; the other types follow. */
+/** The volume types that the API server checks first, in its order; the other types follow. */
 const firstKinds = ['emptyDir', 'hostPath', 'gitRepo', 'gcePersistentDisk', 'awsElasticBlockStore', 'secret'];
 
 function rank(kind: string): number {

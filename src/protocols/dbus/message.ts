@@ -107,7 +107,7 @@ function endianOf(bytes: Buffer): 'little' | 'big' {
   const mark = String.fromCharCode(bytes[0] ?? 0);
   if (mark === 'l') return 'little';
   if (mark === 'B') return 'big';
-  throw malformed('it begins with something else');
+  throw malformed('its first byte is no endianness mark');
 }
 
 /**

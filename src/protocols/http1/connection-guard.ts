@@ -121,8 +121,8 @@ export class ConnectionGuard {
   }
 
   /**
-   * Tracked by connection: a response that waits for an earlier one of its connection emits no
-   * 'close' when the connection is closed.
+   * Unanswered requests are tracked by connection, because a response that waits for an earlier one
+   * emits no 'close' when the connection is closed.
    */
   #unansweredOf(socket: Socket): Set<() => void> {
     const known = this.#unanswered.get(socket);

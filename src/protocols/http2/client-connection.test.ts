@@ -66,7 +66,7 @@ describe('HTTP/2 connection', () => {
     assert.equal(desk.wire.writes, before + 1);
   });
 
-  test('sends protocol replies together with the requests that they allow', async () => {
+  test('sends protocol replies in one write with the requests of the same event loop turn', async () => {
     const desk = await readyDesk();
     const { stream } = desk.ask();
     await desk.sent();

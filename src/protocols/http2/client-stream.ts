@@ -148,10 +148,10 @@ export class ClientStream {
   /** Why headers are not allowed in the current state; undefined if they are. */
   #faultOf(headers: Headers, end: 'end' | 'more'): string | undefined {
     if (this.#state === 'responding') {
-      return end === 'more' ? 'headers came in the middle of the answer' : undefined;
+      return end === 'more' ? 'it has further headers that do not end the stream' : undefined;
     }
     if (!/^[1-9]\d\d$/.test(headers.get(':status') ?? '')) return 'it has no HTTP status';
-    return isInterim(headers) && end === 'end' ? 'it ended before it began' : undefined;
+    return isInterim(headers) && end === 'end' ? 'it ends after interim headers' : undefined;
   }
 
   #complete(): void {

@@ -19,7 +19,8 @@ describe('HTTP/2 sending', () => {
     assert.deepEqual(await sizes(), [16_384, 16_384, 16_384, 16_378]);
     desk.says(windowUpdateFrame(0, 1_000_000));
     assert.deepEqual(await sizes(), [16_384, 16_384, 702]);
-    // A reduced window must be granted again before more is sent.
+    // After the window was reduced, no data is sent before the peer has granted a positive window
+    // again.
     desk.settings({ [settingId.initialWindowSize]: 0 });
     desk.says(windowUpdateFrame(1, 10));
     assert.deepEqual(await sizes(), []);

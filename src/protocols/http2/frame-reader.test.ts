@@ -11,7 +11,7 @@ function reader(): { readonly frames: Read[]; readonly push: (bytes: Uint8Array)
   const one = new Http2FrameReader((type, flags, streamId, bytes, start, end) =>
     frames.push([type, flags, streamId, bytes.toString('hex', start, end)]),
   );
-  // Passes each chunk in the same memory, as the socket does.
+  // Passes all chunks in one buffer, which each chunk overwrites, as the socket does.
   const shared = Buffer.alloc(1 << 20);
   const push = (bytes: Uint8Array) => {
     shared.set(bytes);

@@ -52,7 +52,7 @@ export class HpackDecoder {
     while (this.#at < this.#block.length) {
       const first = this.#byte(this.#at);
       if ((first & 0xe0) === 0x20) {
-        if (!mayResize) throw malformed('its table is resized in the middle of a block');
+        if (!mayResize) throw malformed('it has a table size update after a header');
         this.#resize();
         continue;
       }

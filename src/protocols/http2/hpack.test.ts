@@ -47,7 +47,7 @@ const responses: readonly (readonly HeaderField[])[] = [
     ['set-cookie', 'foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1'],
   ],
 ];
-/** These examples of RFC 7541 have a dynamic table of 256 bytes. */
+/** A dynamic table size update to 256 bytes, the table size in some examples of RFC 7541. */
 const resized = '3fe101';
 
 /** Appendix C of RFC 7541: the header blocks of one connection each, and their headers. */

@@ -85,7 +85,7 @@ export function decodeHuffman(bytes: Uint8Array, start: number, end: number): st
         node = next;
         continue;
       }
-      if (next === -1 - endSymbol) throw malformed('it holds the end-of-string symbol');
+      if (next === -1 - endSymbol) throw malformed('it contains the end-of-string symbol');
       text[length++] = -1 - next;
       node = 0;
       open = 0;

@@ -180,7 +180,7 @@ export class WireReader {
       if (shift < 32) result |= (byte & 0x7f) << shift;
       if (byte < 0x80) return result >>> 0;
     }
-    throw malformed('a number does not end');
+    throw malformed('a number has too many bytes');
   }
 
   int32(): number {
@@ -200,7 +200,7 @@ export class WireReader {
       } else high |= bits << (shift - 32);
       if (byte < 0x80) return joined(low >>> 0, high >>> 0);
     }
-    throw malformed('a number does not end');
+    throw malformed('a number has too many bytes');
   }
 
   int64(): bigint {
@@ -239,7 +239,8 @@ export class WireReader {
   /** Enters a length-prefixed part: `done` is true at its end. Pass the result to `leave`. */
   enter(): number {
     const length = this.uint32();
-    if (length > this.#end - this.#at) throw malformed('a message is longer than its surroundings');
+    if (length > this.#end - this.#at)
+      throw malformed('a nested message is longer than the message that contains it');
     if (++this.#depth > maxNesting) throw malformed(`messages are nested more than ${maxNesting} deep`);
     if (++this.#parts > maxMessages) throw malformed(`it has more than ${maxMessages} messages in it`);
     const outer = this.#end;

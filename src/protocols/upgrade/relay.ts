@@ -36,8 +36,8 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
       from.on('data', () => {
         if (!to.destroyed) idle.touch();
       });
-      // The limit starts when the other stream has accepted all bytes of the ended one, however
-      // slowly it reads.
+      // The time limit starts when the other stream has accepted all bytes of the ended one,
+      // however slowly it reads.
       to.on('finish', () => idle.shorten(lingerMs));
       from.on('close', () => {
         if (to.destroyed) return finish();

@@ -103,17 +103,17 @@ export class WebSocketReader {
   }
 
   #check(first: number, second: number, opcode: number, short: number): void {
-    if ((first & 0x70) !== 0) throw malformed('reserved bits are set though no extension was agreed on');
-    if ((second & 0x80) === 0) throw malformed('a client must mask what it sends');
+    if ((first & 0x70) !== 0) throw malformed('reserved bits are set, but no extension was negotiated');
+    if ((second & 0x80) === 0) throw malformed('a frame of the client is not masked');
     if (!Object.values<number>(opcodes).includes(opcode)) throw malformed(`there is no opcode ${opcode}`);
     if (opcode >= 8 && ((first & 0x80) === 0 || short > maxControlBytes)) {
-      throw malformed('a control frame must be whole and short');
+      throw malformed('a control frame is fragmented or longer than 125 bytes');
     }
     if (opcode === opcodes.continuation && this.#message === undefined) {
-      throw malformed('there is no message to go on with');
+      throw malformed('a continuation frame has no message that it continues');
     }
     if ((opcode === opcodes.text || opcode === opcodes.binary) && this.#message !== undefined) {
-      throw malformed('a message begins inside another');
+      throw malformed('a new message begins before the previous one has ended');
     }
   }
 
@@ -151,7 +151,7 @@ export class WebSocketReader {
 
 function readLength(bytes: Buffer): number {
   const length = bytes.length === 2 ? bytes.readUInt16BE() : Number(bytes.readBigUInt64BE());
-  if (!Number.isSafeInteger(length)) throw malformed('a frame is longer than anything can be');
+  if (!Number.isSafeInteger(length)) throw malformed('the length of a frame is too large');
   return length;
 }
 

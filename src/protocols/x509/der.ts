@@ -143,7 +143,7 @@ function elementAt(bytes: Buffer, at: number): DerElement {
   const tag = byteAt(bytes, at);
   const first = byteAt(bytes, at + 1);
   const lengthSize = first < 0x80 ? 0 : first - 0x80;
-  if (lengthSize > 4 || first === 0x80) throw malformed('a length is written wrongly');
+  if (lengthSize > 4 || first === 0x80) throw malformed('a length has an invalid encoding');
   let length = lengthSize === 0 ? first : 0;
   for (let index = 0; index < lengthSize; index++) length = length * 256 + byteAt(bytes, at + 2 + index);
   const start = at + 2 + lengthSize;

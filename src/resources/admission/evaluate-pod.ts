@@ -33,8 +33,8 @@ export type AdmissionStanding = 'new' | 'admitted-before' | 'restored';
 export interface AdmissionFacts {
   readonly standing: AdmissionStanding;
   /**
-   * The newest known Node object of this node, or the one it would register; undefined if neither
-   * is available.
+   * The newest known Node object of this node, or the one that this kubelet would register;
+   * undefined if neither is available.
    */
   readonly node: Node | undefined;
   /** The other pods that use, or will use, resources of the node. */
