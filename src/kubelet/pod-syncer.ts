@@ -1,10 +1,11 @@
 import type { PodCheckpoints, PodDirectories } from '../checkpoints/index.ts';
-import type { PodStatus, ResourceStatus } from '../kinds/index.ts';
+import type { Container, PodStatus, ResourceStatus } from '../kinds/index.ts';
 import { type Clock, describeError, isKind, KubelingError, type Logger, withDeadline } from '../lib/index.ts';
 import {
   allContainersRun,
   beforeDeadline,
   describePod,
+  hasFinalExit,
   isPastDeadline,
   isStaticPod,
   isTerminalPhase,
@@ -27,7 +28,12 @@ import {
   type WaitingReason,
   withInterruptedStart,
 } from '../runtime/index.ts';
-import { generatePodStatus, rejectedPodStatus, reportsRestartingAll } from '../status/index.ts';
+import {
+  generatePodStatus,
+  mayRestartAll,
+  rejectedPodStatus,
+  reportsRestartingAll,
+} from '../status/index.ts';
 import type { VolumeManager } from '../volumes/index.ts';
 import type {
   PodSyncer,
@@ -133,6 +139,7 @@ export class KubeletPodSyncer implements PodSyncer {
     const { startUnderWay } = this.#deps.checkpoints.get(pod.metadata.uid) ?? {};
     const observed = withInterruptedStart(context.observed, startUnderWay);
     this.#deps.resizes.observe(pod, observed);
+    const previous = this.#deps.statuses.previousStatus(pod);
     const status = this.#publish(pod, observed, 'active');
     if (isTerminalPhase(status.phase) || isTerminalPhase(pod.status.phase)) {
       await this.#recordFinished(pod, status);
@@ -155,6 +162,9 @@ export class KubeletPodSyncer implements PodSyncer {
     const planning = {
       ...this.#deps.probes.planning(status),
       initializedSandboxId: this.#deps.checkpoints.get(pod.metadata.uid)?.initializedSandbox,
+      // A static pod starts again with the UID and the status of its previous instance.
+      hasFinalExit: (container: Container) =>
+        !isStaticPod(pod) && !mayRestartAll(pod) && hasFinalExit(pod, container, previous),
       restart: reportsRestartingAll(status) ? ('all-containers' as const) : undefined,
     };
     const recorded = this.#recordInitialized(pod, observed, planning);

@@ -82,6 +82,7 @@ export {
 export {
   effectiveRestartPolicy,
   exitRestartsAllContainers,
+  hasFinalExit,
   lostExitCode,
   type RestartPolicy,
   restartsAfterExit,

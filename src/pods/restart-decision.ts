@@ -1,4 +1,5 @@
-import type { Container, ContainerRestartRule } from '../kinds/index.ts';
+import type { Container, ContainerRestartRule, PodStatus } from '../kinds/index.ts';
+import { findNamed } from './find-named.ts';
 import type { ObservedContainer, ObservedPod } from './observed.ts';
 import type { Pod } from './pod.ts';
 import { initContainersOf, newestInstance } from './pod.ts';
@@ -37,6 +38,17 @@ export function shouldContainerStart(
     case 'exited':
       return restartsAfterExit(pod, container, newest.exitCode);
   }
+}
+
+/**
+ * Whether the last status of a container with its own restart policy is an exit after which it does
+ * not restart. This holds also when the runtime has lost the container, for example by a reboot: the
+ * API server accepts no other state afterwards.
+ */
+export function hasFinalExit(pod: Pod, container: Container, last: PodStatus): boolean {
+  if (container.restartPolicy === undefined) return false;
+  const { terminated } = findNamed(last.containerStatuses, container.name)?.state ?? {};
+  return terminated !== undefined && !restartsAfterExit(pod, container, terminated.exitCode);
 }
 
 /** The restart rules of a container apply only if it has its own restart policy. */

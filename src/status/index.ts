@@ -4,7 +4,7 @@ export { endedContainers } from './ended-containers.ts';
 export { generatePodStatus, rejectedPodStatus } from './generate.ts';
 export { sameStatus } from './normalize.ts';
 export { hasStartedRegular, type Phase, type PhaseInput, podPhase } from './phase.ts';
-export { reportsRestartingAll } from './restart-all.ts';
+export { mayRestartAll, reportsRestartingAll } from './restart-all.ts';
 export {
   type StatusChange,
   StatusManager,

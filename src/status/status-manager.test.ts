@@ -94,6 +94,16 @@ describe('status fields that never change back', () => {
     assert.equal(status.phase, 'Failed');
   });
 
+  it('a static pod that starts again may report such a container as running', () => {
+    const { see } = aManager({
+      metadata: fromFile,
+      spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
+    });
+    const other = anInstance({ name: 'other' });
+    see([exited(1), other]);
+    assert.ok(see([anInstance({ id: 'next' }), other]).containerStatuses?.[0]?.state?.running !== undefined);
+  });
+
   it('the exit of a container that may not restart is irreversible', () => {
     const { see, records } = aManager({
       spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },

@@ -248,7 +248,8 @@ export class StatusManager implements StatusSource {
     const { uid, name, namespace } = pod.metadata;
     const kept = when === 'final' ? this.#entries.get(uid) : this.#restoredOf(pod);
     const before = kept?.status ?? pod.status;
-    const restarted = forbiddenRestarts(pod, before, given);
+    // A static pod that starts again has the UID of its previous instance; its mirror pod is replaced.
+    const restarted = isStaticPod(pod) ? [] : forbiddenRestarts(pod, before, given);
     if (restarted.length > 0) {
       this.#refuse(pod, restarted);
       return;

@@ -126,6 +126,13 @@ check('sandbox', [
     expected: { killPod: true },
   },
   {
+    what: 'a container that the runtime has lost does not start after a final exit',
+    spec: { containers: [once, a] },
+    seen: { sandboxes: [] },
+    context: { hasFinalExit: ({ name }) => name === once.name },
+    expected: { ...create, attempt: 0, sandboxId: '', start: [1] },
+  },
+  {
     what: 'no new sandbox when all containers have run once',
     spec: { containers: [once, ruled] },
     seen: { sandboxes: [notReady], containers: [exited(once), exited(ruled, 1)] },

@@ -32,7 +32,7 @@ export function computePodActions(pod: Pod, observed: ObservedPod, context: Plan
   }
   const plan =
     sandbox.kind === 'create'
-      ? actionsForNewSandbox(pod, observed, sandbox)
+      ? actionsForNewSandbox(pod, observed, sandbox, context)
       : actionsInSandbox(pod, observed, context, sandbox);
   const resize = resizeOf(pod, observed, context, plan);
   return resize === undefined ? plan : { ...plan, resize };
@@ -77,7 +77,12 @@ function idle(sandbox: SandboxDecision): PodActions {
  * Stops the remaining containers of the pod; creates a new sandbox only when a container will run
  * in it.
  */
-function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxDecision): PodActions {
+function actionsForNewSandbox(
+  pod: Pod,
+  observed: ObservedPod,
+  sandbox: SandboxDecision,
+  context: PlanContext,
+): PodActions {
   const plan = idle(sandbox);
   const ran = observed.containers.length > 0;
   // A pod with restartPolicy Never whose containers have run gets no second sandbox.
@@ -85,9 +90,9 @@ function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxD
     return { ...plan, createSandbox: false };
   }
   const containersToStart = pod.spec.containers.flatMap((container, index) =>
-    restartsInNewSandbox(pod, observed, container) ? [index] : [],
+    restartsInNewSandbox(pod, observed, container, context) ? [index] : [],
   );
-  if (containersToStart.length === 0 && hasRegularContainer(pod, observed)) {
+  if (containersToStart.length === 0 && pod.spec.containers.length > 0) {
     return { ...plan, createSandbox: false };
   }
   // With init containers, a later sync decides about the regular ones.
@@ -101,8 +106,14 @@ function actionsForNewSandbox(pod: Pod, observed: ObservedPod, sandbox: SandboxD
  * one. For a container that still runs, the decision is made after its exit, unless the container
  * restarts in any case.
  */
-function restartsInNewSandbox(pod: Pod, observed: ObservedPod, container: Container): boolean {
+function restartsInNewSandbox(
+  pod: Pod,
+  observed: ObservedPod,
+  container: Container,
+  context: PlanContext,
+): boolean {
   const newest = newestInstance(observed, container.name);
+  if (newest === undefined && context.hasFinalExit?.(container) === true) return false;
   const policy = effectiveRestartPolicy(pod, container);
   const isOwn = container.restartPolicy !== undefined;
   if (newest?.state === 'running') return !isOwn || policy !== 'Never';
@@ -114,10 +125,6 @@ function restartsInNewSandbox(pod: Pod, observed: ObservedPod, container: Contai
   return isOwn
     ? restartsAfterExit(pod, container, newest.exitCode)
     : policy !== 'OnFailure' || newest.exitCode !== 0;
-}
-
-function hasRegularContainer(pod: Pod, observed: ObservedPod): boolean {
-  return pod.spec.containers.some(({ name }) => newestInstance(observed, name) !== undefined);
 }
 
 function actionsInSandbox(

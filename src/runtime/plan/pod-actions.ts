@@ -74,6 +74,11 @@ export interface PlanContext {
    * record, init containers would run again after the runtime removed them.
    */
   readonly initializedSandboxId?: string | undefined;
+  /**
+   * Whether a container that the runtime does not list must not start again, because its last status
+   * is a final exit.
+   */
+  readonly hasFinalExit?: ((container: Container) => boolean) | undefined;
   /** Set when a container's exit requested a restart of all containers of the pod. */
   readonly restart?: 'all-containers' | undefined;
   /**

@@ -33,7 +33,7 @@ export function regularContainerActions(
     const newest = newestInstance(observed, container.name);
     return newest?.state === 'running'
       ? running(pod, container, newest, context)
-      : notRunning(pod, container, newest);
+      : notRunning(pod, container, newest, context);
   });
   return {
     kept: steps.filter((step) => step.do === 'keep').length,
@@ -42,7 +42,13 @@ export function regularContainerActions(
   };
 }
 
-function notRunning(pod: Pod, container: Container, newest: ObservedContainer | undefined): Step {
+function notRunning(
+  pod: Pod,
+  container: Container,
+  newest: ObservedContainer | undefined,
+  context: PlanContext,
+): Step {
+  if (newest === undefined && context.hasFinalExit?.(container) === true) return { do: 'leave' };
   if (!shouldContainerStart(pod, container, newest)) return { do: 'leave' };
   if (newest?.state !== 'unknown') return { do: 'start' };
   // An instance in unknown state may still run, so it is stopped before its replacement starts.
