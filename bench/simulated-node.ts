@@ -29,7 +29,7 @@ const image = 'localhost/app:1';
 const namespace = 'default';
 const { pods } = apiResources;
 const restMs = 3_600_000;
-/** The longest wait, in virtual time. */
+/** The maximum time to wait for a condition, in virtual time. */
 const patienceMs = 3_600_000;
 const signal = new AbortController().signal;
 

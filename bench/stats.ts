@@ -86,7 +86,7 @@ const provider = await node.kubelet.runtime.statistics.provider();
 const pages = await node.kubelet.runtime.statistics.pages();
 if (provider === undefined || pages === undefined)
   throw new Error('statistics are not available on this machine');
-// Waits until the remaining work of the start is done.
+// Waits until the work that follows the start of the pods is done, so that it is not measured.
 await new Promise((resolve) => setTimeout(resolve, 10_000));
 print('pods', String(count));
 const rest = () => new Promise((resolve) => setTimeout(resolve, 5_000));

@@ -243,7 +243,7 @@ describe('client certificate manager', () => {
     await stopAll();
   });
 
-  test('uses v1beta1 with a server that has no v1', async () => {
+  test('uses v1beta1 of the certificates API with a server that has no v1', async () => {
     api = new SigningApi({ clock, version: 'v1beta1', policy: 'issue' });
     const rotated = start(await client());
     await clock.advance(0);

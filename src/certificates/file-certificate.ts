@@ -55,7 +55,7 @@ export class FileCertificate implements ServedCertificate {
     this.#events = new TypedEvents((error) => deps.log.error('Certificate rotation listener failed', error));
   }
 
-  /** Opens the files. Throws if there is no usable pair. */
+  /** Opens the certificate files. Throws if they contain no usable pair. */
   static async open(deps: FileCertificateDeps): Promise<FileCertificate> {
     const nextRoundMs = (await deps.upkeep?.()) ?? roundMs;
     const reader = new PairReader(deps.files, deps.at);

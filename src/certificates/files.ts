@@ -23,7 +23,7 @@ export interface CertificateFiles {
   replace(path: string, text: string, mode: number): Promise<void>;
   /** Creates a symbolic link and its directory; fails if the path exists. */
   link(target: string, path: string): Promise<void>;
-  /** Atomically and durably replaces an existing path. */
+  /** Atomically and durably renames a path; replaces an existing one. */
   rename(from: string, to: string): Promise<void>;
   /** Removes a file; a missing file is not an error. */
   remove(path: string): Promise<void>;

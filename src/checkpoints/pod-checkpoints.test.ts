@@ -123,7 +123,7 @@ describe('PodCheckpoints', () => {
     assert.equal((await machine.open('')).wasAdmittedInThisBoot(uid), false, 'an unknown boot is no boot');
   });
 
-  it('ignores an invalid file, and logs it', async () => {
+  it('ignores an invalid checkpoint file, and logs it', async () => {
     for (const text of ['', '{"version":1,"sour', 'x'.repeat(300_000), '[]']) {
       const machine = aMachine();
       machine.store.write(path, text);

@@ -62,7 +62,7 @@ test('releases the quotas of emptyDir volumes before it removes them', async () 
   assert.deepEqual(reported, [`release ${content}/a ${content}/b`, `remove ${content}`]);
 });
 
-test('leaves the content of other volumes, and reports their paths', async () => {
+test('keeps the content of volumes other than emptyDir, and reports their paths', async () => {
   const { directories, store, remove } = createHarness();
   await directories.create(uid, signal);
   const share = `${pod}/volumes/kubernetes.io~nfs/share`;

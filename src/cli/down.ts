@@ -82,7 +82,7 @@ async function run(context: CommandContext): Promise<number> {
   // The firewall rules stay while pods that could not be stopped may still use host ports.
   const rules = left.length === 0 ? await removeFirewall(directory, context) : [];
   const problems = [...left, ...rules, ...(await unmountPods(directory, context))];
-  // The state file stays while something is left, because a later call needs it.
+  // The state file stays while something could not be removed, because a later call needs it.
   if (problems.length === 0) await rm(directory.stateFile, { force: true });
   if (values.all === true && problems.length === 0) problems.push(...(await removeData(directory, context)));
   for (const problem of problems) context.stderr.write(`${problem}\n`);

@@ -12,7 +12,7 @@ export interface Instance {
   readonly bootId: string;
 }
 
-/** Reads the file; damaged parts are left out and chosen again. */
+/** Reads the file. Damaged values are left out; the caller chooses them again. */
 export async function readInstance(path: string): Promise<Partial<Instance>> {
   const found = await readJsonIfValid(path);
   if (typeof found !== 'object' || found === null) return {};

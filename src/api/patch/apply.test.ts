@@ -109,7 +109,7 @@ test('replaces a missing field in a JSON patch, as API servers do', () => {
   assert.deepEqual(applyJsonPatch({ a: 1 }, [{ op: 'replace', path: '/b', value: 2 }]), { a: 1, b: 2 });
 });
 
-test('treats prototype names as ordinary fields', () => {
+test('treats __proto__ and similar names as ordinary fields', () => {
   const patch = JSON.parse(
     '{"__proto__": {"polluted": true}, "metadata": {"labels": {"__proto__": "x"}}}',
   ) as JsonObject;
@@ -120,7 +120,7 @@ test('treats prototype names as ordinary fields', () => {
   }
 });
 
-test('requires the result to be an object', () => {
+test('rejects a patch whose result is not an object', () => {
   assert.throws(() => applyPatch(schema, 'Pod', {}, { kind: 'merge', body: 'x' }), refusedWith(400));
   assert.throws(
     () => applyPatch(schema, 'Pod', {}, { kind: 'json', body: [{ op: 'replace', path: '', value: 1 }] }),

@@ -96,7 +96,7 @@ test('rejects copies of a long text as soon as they exceed the limit', () => {
   );
 });
 
-test('rejects results that are too deep, too wide or too long', () => {
+test('rejects a patch whose result is too deep, too wide or too long', () => {
   const deep = Array.from({ length: 100 }).reduce<JsonObject>((inner) => ({ d: inner }), {});
   const many = Array.from({ length: 25_000 }, () => 0);
   const long = 'x'.repeat(2_000_000);
