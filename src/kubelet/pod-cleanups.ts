@@ -198,7 +198,7 @@ export class PodCleanups implements AsyncDisposable {
     return orphans;
   }
 
-  /** Whether no source has the pod and all sources that could have it are ready. */
+  /** Whether no worker and no source has the pod, and all sources that could have it are ready. */
   #isOrphan(uid: PodUid): boolean {
     return !this.#isKnown(uid) && this.#deps.restored.areSourcesReadyFor(uid);
   }

@@ -71,8 +71,8 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
   const all = podConditions({ pod, observed, status, previous: pod.status, hasUsableSandbox: false });
   // A rejected pod has no conditions about initialization and sandbox, because nothing was
   // attempted.
-  const preserved = new Set(['Initialized', 'PodReadyToStartContainers']);
-  return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !preserved.has(type)) });
+  const omitted = new Set(['Initialized', 'PodReadyToStartContainers']);
+  return normalizeStatus(pod, { ...status, conditions: all.filter(({ type }) => !omitted.has(type)) });
 }
 
 type PhaseFields = Pick<PodStatus, 'phase' | 'reason' | 'message'>;

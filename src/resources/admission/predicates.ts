@@ -46,7 +46,7 @@ export function predicateFailures(
 }
 
 /**
- * Predicates that are checked only for new pods. A restored pod is also not rejected for a shortage:
+ * Predicates that are checked only for new pods. A pod that was admitted before is also not rejected for a shortage:
  * labels, taints and allocatable resources of the node may have changed since its admission.
  */
 const newPodsOnly: ReadonlySet<string> = new Set<Mismatch['predicate']>(['NodeAffinity', 'TaintToleration']);

@@ -66,15 +66,25 @@ export const pressureConditions = ['MemoryPressure', 'DiskPressure', 'PIDPressur
 
 export type PressureCondition = (typeof pressureConditions)[number];
 
+/** What each signal is about. A new signal must get an entry here. */
+const subjects: Readonly<Record<EvictionSignal, readonly [StarvedResource, PressureCondition]>> = {
+  'memory.available': ['memory', 'MemoryPressure'],
+  'allocatableMemory.available': ['memory', 'MemoryPressure'],
+  'nodefs.available': ['ephemeral-storage', 'DiskPressure'],
+  'nodefs.inodesFree': ['inodes', 'DiskPressure'],
+  'imagefs.available': ['ephemeral-storage', 'DiskPressure'],
+  'imagefs.inodesFree': ['inodes', 'DiskPressure'],
+  'containerfs.available': ['ephemeral-storage', 'DiskPressure'],
+  'containerfs.inodesFree': ['inodes', 'DiskPressure'],
+  'pid.available': ['pids', 'PIDPressure'],
+};
+
 export function resourceOf(signal: EvictionSignal): StarvedResource {
-  if (isMemory(signal)) return 'memory';
-  if (signal === 'pid.available') return 'pids';
-  return signal.endsWith('.inodesFree') ? 'inodes' : 'ephemeral-storage';
+  return subjects[signal][0];
 }
 
 export function conditionOf(signal: EvictionSignal): PressureCondition {
-  if (isMemory(signal)) return 'MemoryPressure';
-  return signal === 'pid.available' ? 'PIDPressure' : 'DiskPressure';
+  return subjects[signal][1];
 }
 
 export function isMemory(signal: EvictionSignal): boolean {

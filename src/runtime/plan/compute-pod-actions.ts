@@ -102,9 +102,8 @@ function actionsForNewSandbox(
 }
 
 /**
- * Whether a container runs in a new sandbox. The restart policy of the container decides, if it has
- * one. For a container that still runs, the decision is made after its exit, unless the container
- * restarts in any case.
+ * Whether a regular container runs in a new sandbox. Its own `restartPolicy` decides, if it has one,
+ * else the pod's. A container with its own policy Never that still runs is decided after its exit.
  */
 function restartsInNewSandbox(
   pod: Pod,

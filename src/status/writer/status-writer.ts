@@ -289,7 +289,7 @@ function isPassing(status: PodStatus): boolean {
   );
 }
 
-/** Counts the patches and deletions of the writer; its methods never throw. */
+/** Records how long written statuses took; its methods never throw. */
 export interface StatusWriterObserver {
   /** Records the milliseconds from a status change until the API server has the status. */
   synced(ms: number): void;
