@@ -31,11 +31,12 @@ const provokeMs = 5_000;
 const openedMs = 100;
 
 /**
- * Proves periodically that runtime events arrive when no other event has proven it, and ends the
- * trust in events when two periods pass without a proof:
+ * Ensures that runtime events are trusted only while they provably arrive. It provokes an event
+ * when no other event has proved this for a period, and ends the trust after two periods without a
+ * proof:
  *
  * - A provoked event that does not arrive is detected by EventTrust itself, within seconds.
- * - A failed or unanswered attempt is no proof: the trust lasts as long as the last proof.
+ * - A failed or unanswered attempt to provoke an event proves nothing and does not extend the trust.
  * - When events cannot be provoked, regular events are the proof. A quiet node may have none for
  *   days, so the trust lasts while the stream is open and relists succeed: a relist that finds a
  *   change without an event ends the trust. Without relists a missing event would stay undetected.
@@ -66,7 +67,7 @@ export class EventProver {
         if (why === 'hint') await this.#deps.clock.sleep(openedMs, signal);
         waitMs = await this.#prove(signal);
       } catch (error) {
-        if (!signal.aborted) this.#deps.log.error('Failed to prove runtime events', error);
+        if (!signal.aborted) this.#deps.log.error('Failed to check that runtime events arrive', error);
         waitMs = periodMs;
       }
     }

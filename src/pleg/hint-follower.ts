@@ -13,7 +13,9 @@ export interface HintFollowerDeps {
    * known by then.
    */
   readonly relist: (delayMs: number) => void;
-  /** Whether the pod is terminating; it is then relisted when its termination ends. */
+  /**
+   * Whether the pod is terminating. Its changes are relisted together when its termination ends.
+   */
   readonly isTerminating: (uid: PodUid) => boolean;
 }
 
@@ -23,7 +25,10 @@ interface FollowedHint {
   readonly delaysMs: readonly number[];
 }
 
-/** The delays of repeated relists until the runtime lists an exit that it announced by an event. */
+/**
+ * The delays of repeated relists after an event about an exit, which the runtime announces before
+ * it lists it.
+ */
 const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000];
 /**
  * Delays of repeated relists: each is about half of the previous total, so that a busy node is not
@@ -55,8 +60,8 @@ const firstDelaysMs: Partial<Record<RuntimeHint['what'], number>> = {
   removed: removedDelayMs,
 };
 /**
- * Hints about a state that the runtime will list, in the order of a container's life. A created
- * container needs no relist.
+ * Announced states for which the pod is relisted until the runtime lists them, in the order of a
+ * container's life. A created container needs no relist.
  */
 const showing: ReadonlySet<RuntimeHint['what']> = new Set(['started', 'stopped', 'removed'] as const);
 const order = [...showing];
@@ -96,7 +101,7 @@ export class HintFollower {
     }
   }
 
-  /** The number of hinted containers whose pod is unknown. */
+  /** The number of containers with a hint whose pod is unknown. */
   get unknown(): number {
     return this.#unknown.size;
   }

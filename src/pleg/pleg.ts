@@ -47,8 +47,7 @@ export interface PlegOptions {
    */
   readonly exitAnnounced?: ((uid: PodUid, containerId: string) => void) | undefined;
   /**
-   * Whether the pod is terminating: it is relisted when its termination ends, so its changes can
-   * wait.
+   * Whether the pod is terminating. Its changes are relisted together when its termination ends.
    */
   readonly isTerminating?: ((uid: PodUid) => boolean) | undefined;
 }

@@ -61,7 +61,7 @@ test('releases waiters by an observation with a newer stamp, not by one with the
   }
 });
 
-test('does not release waiters of a pod by an observation of another pod', async () => {
+test('does not release the waiters of a pod when another pod was observed', async () => {
   const cache = new PodCache();
   const news = watch(cache.getNewerThan(podUid('other'), 5, never));
   cache.set(uid, seen(), 6);

@@ -41,7 +41,7 @@ test('converts CRI events with their pod and state', async () => {
   assert.deepEqual(published, []);
 });
 
-test("without CRI events reads containerd's own events, which can be provoked", async () => {
+test("reads containerd's own events, which can be provoked, when the runtime has no CRI events", async () => {
   // biome-ignore lint/correctness/useYield: it fails before there is anything to give.
   const getContainerEvents = async function* () {
     throw new KubelingError('CRI_UNSUPPORTED', 'unknown method');
