@@ -21,6 +21,7 @@ export {
   type UidTranslations,
 } from './manager.ts';
 export {
+  allContainersRun,
   mayRun,
   type ObservedContainer,
   type ObservedContainerState,
@@ -90,4 +91,3 @@ export {
   shouldRestartAllContainers,
 } from './restart-decision.ts';
 export type { FeatureGate, FieldProblem, FieldReason, PodRules } from './rules.ts';
-export { allContainersRun } from './runs-whole.ts';

@@ -1,4 +1,4 @@
-import type { PodUid } from './pod.ts';
+import type { Pod, PodUid } from './pod.ts';
 
 /**
  * The state of a pod as last read from the runtime. Created by the runtime package, stored in the
@@ -103,4 +103,21 @@ export interface RuntimeContainer extends RuntimeItem {
   readonly name: string;
   readonly sandboxId: string;
   readonly image: string;
+}
+
+/**
+ * Whether all containers of the pod have been started, so that no container or volume is still to
+ * be created. An ephemeral container that has not started may need additional volumes.
+ */
+export function allContainersRun(
+  { spec }: Pick<Pod, 'spec'>,
+  { sandboxes, containers }: Pick<ObservedPod, 'sandboxes' | 'containers'>,
+): boolean {
+  const running = new Set(containers.flatMap(({ name, state }) => (state === 'running' ? [name] : [])));
+  const begun = new Set(containers.map(({ name }) => name));
+  return (
+    sandboxes.some(({ state }) => state === 'ready') &&
+    spec.containers.every(({ name }) => running.has(name)) &&
+    (spec.ephemeralContainers ?? []).every(({ name }) => begun.has(name))
+  );
 }

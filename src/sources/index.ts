@@ -27,5 +27,4 @@ export type { ManifestOrigin } from './manifest-origin.ts';
 export { manifestSources, sourceNames } from './manifest-sources.ts';
 export type { PodListChanges, PodOperation } from './merge.ts';
 export { PodConfig, type PodConfigOptions, type PodUpdate } from './pod-config.ts';
-export { describeProblem, type SourceProblem } from './problems.ts';
-export { problemsOfPod } from './problems-of-pod.ts';
+export { describeProblem, problemsOfPod, type SourceProblem } from './problems.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SourceProblem } from './problems.ts';
-import { problemsOfPod } from './problems-of-pod.ts';
+import { problemsOfPod } from './problems.ts';
 
 const place = {
   source: 'file',

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { aPod } from '../../test/fakes/pods.ts';
 import type { PodStatus } from '../kinds/index.ts';
 import { MetricRegistry } from '../lib/index.ts';
-import { endedContainers } from './ended-containers.ts';
+import { endedContainers } from './container-statuses.ts';
 
 const { signal } = new AbortController();
 const known = { ready: false, restartCount: 0, image: '', imageID: '' };

@@ -1,6 +1,6 @@
 export { findCondition, isOurCondition, isOwnedCondition } from './conditions.ts';
+export { endedContainers } from './container-statuses.ts';
 export type { PodProbeResults, ProbedFlags, StartError, StatusContext } from './context.ts';
-export { endedContainers } from './ended-containers.ts';
 export { generatePodStatus, rejectedPodStatus } from './generate.ts';
 export { sameStatus } from './normalize.ts';
 export { hasStartedRegular, type Phase, type PhaseInput, podPhase } from './phase.ts';

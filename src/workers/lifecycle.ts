@@ -1,3 +1,5 @@
+import type { PodStep } from '../pods/index.ts';
+
 /**
  * The states of a pod in its worker.
  *
@@ -129,4 +131,12 @@ export class PodLifecycle {
   get #terminating(): Terminating | undefined {
     return this.#current.state === 'terminating' ? this.#current : undefined;
   }
+}
+
+/** Converts a lifecycle transition to a step of the pod's history. */
+export function historyStep({ to, why, lastedMs }: Transition): PodStep {
+  if (to === 'terminating')
+    return { stage: 'termination', outcome: 'waiting', message: `the pod terminates because ${why}` };
+  if (to === 'terminated') return { stage: 'termination', outcome: 'done', message: why, ms: lastedMs };
+  return { stage: 'removed', outcome: 'done', message: why, ms: lastedMs };
 }

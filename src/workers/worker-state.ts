@@ -1,9 +1,8 @@
 import { type Clock, KubelingError, type Logger, LruMap } from '../lib/index.ts';
 import { isStaticPod, type Pod, type PodFullName, type PodJournal, type PodUid } from '../pods/index.ts';
-import { type Lifecycle, PodLifecycle, type Transition } from './lifecycle.ts';
+import { historyStep, type Lifecycle, PodLifecycle, type Transition } from './lifecycle.ts';
 import type { WorkerObserver } from './metrics.ts';
 import { StartGate } from './start-gate.ts';
-import { historyStep } from './story.ts';
 import { podOf, uidOf, type WorkSubject } from './updates.ts';
 import { isStaticRecord, newRecord, type WorkerRecord } from './worker-record.ts';
 

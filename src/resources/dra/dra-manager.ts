@@ -1,6 +1,6 @@
 import type { Container } from '../../kinds/index.ts';
 import { type Clock, describeError, KeyedMutex, KubelingError, type Logger } from '../../lib/index.ts';
-import type { Pod } from '../../pods/index.ts';
+import type { Pod, PodJournal } from '../../pods/index.ts';
 import {
   type ClaimDevice,
   type ClaimInfo,
@@ -315,4 +315,28 @@ function checkAnswers(
   }
   const skipped = requested.filter(({ uid }) => answers[uid] === undefined).length;
   if (skipped > 0) throw new Error(`${method} skipped ${skipped} ResourceClaims`);
+}
+
+export interface PrepareClaimsDeps {
+  readonly claims?: Pick<DraManager, 'prepare'> | undefined;
+  readonly journal: Pick<PodJournal, 'event'>;
+}
+
+/**
+ * Prepares the resource claims of the pod before its sandbox is created; reports a failure as pod
+ * event and rejects.
+ */
+export async function prepareClaims(
+  { claims, journal }: PrepareClaimsDeps,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await claims?.prepare(pod, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    const message = `Failed to prepare dynamic resources: ${describeError(error)}`;
+    journal.event(pod, { type: 'Warning', reason: 'FailedPrepareDynamicResources', message });
+    throw error;
+  }
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RecordedJournal } from '../../../test/fakes/journal.ts';
 import { aPod } from '../../../test/fakes/pods.ts';
-import { prepareClaims } from './prepare-claims.ts';
+import { prepareClaims } from './dra-manager.ts';
 
 test('a failure to prepare claims is reported as pod event and fails the sync', async () => {
   const journal = new RecordedJournal();

@@ -1,2 +1,1 @@
-export { followMirrors } from './follow-mirrors.ts';
-export { MirrorPods, type MirrorPodsDeps, mirrorNames } from './mirror-pods.ts';
+export { followMirrors, MirrorPods, type MirrorPodsDeps, mirrorNames } from './mirror-pods.ts';

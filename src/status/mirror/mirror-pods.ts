@@ -1,6 +1,7 @@
 import { type ApiClient, type ApiObject, apiResources, apiVersionOf, isApiCode } from '../../api/index.ts';
 import type { Node, OwnerReference } from '../../kinds/index.ts';
 import { type Clock, describeError, type Logger, LruMap, type Random } from '../../lib/index.ts';
+import type { PodManager } from '../../pods/index.ts';
 import {
   annotations,
   describePod,
@@ -252,4 +253,21 @@ function mirrorObject({ metadata, spec }: Pod, owner: KnownNode): ApiObject {
 
 function ownerReference({ name, uid }: KnownNode): OwnerReference {
   return { apiVersion: 'v1', kind: 'Node', name, uid, controller: true };
+}
+
+const readyPollMs = 100;
+const reconcileAllMs = 10_000;
+
+/** Reconciles all mirror pods once all sources are ready, and periodically after that. */
+export async function followMirrors(
+  clock: Clock,
+  { config, pods }: { readonly config: { allReady(): boolean }; readonly pods: PodManager },
+  mirrors: Pick<MirrorPods, 'reconcile'>,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!config.allReady()) await clock.sleep(readyPollMs, signal);
+  for (;;) {
+    for (const name of mirrorNames(pods.getPodsAndMirrorPods())) mirrors.reconcile(name);
+    await clock.sleep(reconcileAllMs, signal);
+  }
 }

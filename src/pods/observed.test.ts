@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { anInstance, anObservedPod, aSandbox } from '../../test/fakes/observed.ts';
 import type { PodSpec } from '../kinds/index.ts';
-import { allContainersRun } from './runs-whole.ts';
+import { allContainersRun } from './observed.ts';
 
 const [app, debug] = [
   { name: 'app', image: 'busybox' },
