@@ -42,7 +42,7 @@ interface Figures {
   readonly patches: number;
   /** Memory of the kubelet alone, beyond what it uses without pods. */
   readonly kubeletBytes: number;
-  /** Memory of the kubelet, the simulated cluster and the simulated runtime. */
+  /** Memory of the kubelet together with the simulated cluster and the simulated runtime. */
   readonly wholeBytes: number;
   /** Memory still in use after all pods are deleted. */
   readonly leftBytes: number;
@@ -116,7 +116,7 @@ async function labelAll(node: SimulatedNode, pods: number): Promise<void> {
   }
 }
 
-/** The memory in use after each tenth of the events. */
+/** The memory in use after 10 %, 20 %, … and 100 % of the events. */
 async function measureEvents(events: number): Promise<readonly number[]> {
   const node = new SimulatedNode(eventPods);
   await node.start();

@@ -8,8 +8,8 @@ export interface Sides {
   readonly floor: number[];
   readonly ours: number[];
   /**
-   * A minimal pod over bare CRI, without the settings that every kubelet must request; for
-   * orientation.
+   * A minimal pod over bare CRI, without the settings that every kubelet must request; measured
+   * only for comparison.
    */
   readonly barest?: number[];
 }

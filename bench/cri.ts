@@ -46,7 +46,10 @@ async function atOnce(runtime: PrivateRuntime): Promise<void> {
   print(`${pods} at once, all removed`, `${removed.ms.toFixed(0)} ms`);
 }
 
-/** Alternates both clients, each in a separate process, with the same calls to the same runtime. */
+/**
+ * Runs kubeling's CRI client and grpc-js alternately, each in a separate process, with the same
+ * calls to the same runtime.
+ */
 async function compareClients(runtime: PrivateRuntime, running: readonly PodHandle[]): Promise<void> {
   const socket = runtime.containerd.layout.socket;
   const containerId = running[0]?.containerId ?? '';

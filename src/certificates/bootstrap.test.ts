@@ -311,7 +311,7 @@ describe('bootstrap of a node that does not rotate its certificates', () => {
     assert.match([...logs.records].map(({ message }) => message).join(), /not healthy within a minute/);
   });
 
-  test('fails an hour after the request without a certificate, and immediately after a denial', async () => {
+  test('fails if no certificate is issued within an hour of the request, and immediately after a denial', async () => {
     const done = bootstrap();
     done.catch(() => {});
     await clock.advance(60 * minute);

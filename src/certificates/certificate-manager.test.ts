@@ -516,7 +516,7 @@ describe('serving certificate issued by the cluster', () => {
     await stopAll();
   });
 
-  test('requests a new serving certificate when addresses are added, not when they are removed, even without a call of refresh()', async () => {
+  test('requests a new serving certificate when addresses are added, even without a call of refresh(), and none when addresses are removed', async () => {
     api.policy = 'issue';
     addresses = [
       { type: 'InternalIP', address: '10.0.0.1' },

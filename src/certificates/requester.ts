@@ -40,11 +40,14 @@ export interface CertificateDemand {
   readonly identity: Identity;
   readonly current: KeyPair | undefined;
   readonly onStatus: (standing: RequestStatus) => void;
-  /** Resolves when a different certificate is required, so that waiting for this one is useless. */
+  /**
+   * Resolves when a different certificate is required, so that waiting for the requested one is
+   * useless.
+   */
   readonly outdated: (signal: AbortSignal) => Promise<void>;
 }
 
-/** The signing request that is pending and its state. */
+/** The pending signing request and its state. */
 export interface RequestStatus {
   readonly csr: string;
   readonly sinceMs: number;

@@ -73,8 +73,9 @@ function rotationReason(facts: RotationFacts): string | undefined {
 }
 
 /**
- * Whether the certificate is not valid yet because the clock was set back. If it was not yet valid
- * when issued either, the clocks of node and signer differ, and another request would not help.
+ * Whether the certificate is not valid yet because the clock was set back. False if it was not
+ * valid yet when it was received: then the clocks of node and signer differ, and another request
+ * would not help.
  */
 function hasClockGoneBack({ nowMs, receivedMs }: RotationFacts, { leaf }: KeyPair): boolean {
   return nowMs < Math.min(leaf.notBeforeMs, receivedMs ?? Number.POSITIVE_INFINITY);

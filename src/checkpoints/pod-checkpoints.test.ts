@@ -77,7 +77,7 @@ describe('PodCheckpoints', () => {
     assert.deepEqual((await machine.open()).volumes.of(uid), {});
   });
 
-  it('resolves when a record is on disk, or after a time-out if the disk hangs', async () => {
+  it('resolves when an admission is on disk, or after a time-out if the disk hangs', async () => {
     const gate = Promise.withResolvers<void>();
     const machine = aMachine((files) => ({
       ...files,
@@ -97,7 +97,7 @@ describe('PodCheckpoints', () => {
     assert.equal(await settled, 1);
   });
 
-  it('restores the records of the previous kubelet, and writes a repeated admission of a pod only once', async () => {
+  it('restores the entries of the previous kubelet, and writes a repeated admission of a pod only once', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);
@@ -138,7 +138,7 @@ describe('PodCheckpoints', () => {
     }
   });
 
-  it('continues after a failed write of a checkpoint, and writes the entry again with the next record', async () => {
+  it('continues after a failed write of a checkpoint, and writes the entry again at the next call', async () => {
     let isFull = true;
     const machine = aMachine((files) => ({
       ...files,
@@ -221,7 +221,7 @@ describe('PodCheckpoints', () => {
     }
   });
 
-  it('drops the record of a finished termination, and of a pod whose directory was removed', async () => {
+  it('drops the deadline of a finished termination, and the entry of a pod whose directory was removed', async () => {
     const machine = aMachine();
     const book = await machine.open();
     await book.recordAdmission(web, running);

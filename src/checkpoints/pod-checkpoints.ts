@@ -42,7 +42,7 @@ interface CheckpointFile {
   deadlineMs: number | undefined;
   /** The last known content of the checkpoint file. */
   written: CheckpointEntry | undefined;
-  /** Resolves when all records so far are written; never rejects. */
+  /** Resolves when all changes so far are written; never rejects. */
   writing: Promise<void>;
 }
 
@@ -60,8 +60,8 @@ const writeOptions = { mode: 0o600, survives: 'crash' } as const;
 
 /**
  * The checkpoint entries of all pods, each stored in a file in the pod's directory and deleted with
- * it. A record takes effect in memory immediately; the returned promise resolves when it is on
- * disk, or after a time-out. A record that could not be written is lost only if the kubelet
+ * it. A change takes effect in memory immediately; the returned promise resolves when the change is
+ * on disk, or after a time-out. A change that could not be written is lost only if the kubelet
  * restarts.
  */
 export class PodCheckpoints {
@@ -292,7 +292,7 @@ export class PodCheckpoints {
     if (fate === 'wanted' && file.written !== undefined) await this.#record(uid, entry, undefined);
   }
 
-  /** Resolves when all records so far are on disk, or after a time-out. */
+  /** Resolves when all changes so far are on disk, or after a time-out. */
   async flushed(): Promise<void> {
     const files = [...this.#entries.values()];
     await this.#waitForWrite(this.#deps.podsDir, Promise.all(files.map(({ writing }) => writing)));

@@ -14,7 +14,7 @@ interface Known {
   readonly runtime?: 'running' | 'exited' | 'silent';
   readonly boot?: 'this' | 'another';
   readonly end?: { readonly phase: string; readonly reason: string };
-  /** Collects whether each delivered pod continues or starts again. */
+  /** Collects 'goes-on' for each delivered pod that continues, and 'anew' for each one that starts again. */
   readonly lives?: string[];
 }
 

@@ -6,8 +6,8 @@ import { areContainerEntries, type ContainerEntries, containerEntries } from './
 export type ConditionEntry = Pick<PodCondition, 'type' | 'status' | 'lastTransitionTime'>;
 
 /**
- * The part of a static pod's status that a restarted kubelet cannot read elsewhere. If it has a
- * phase, the pod has finished.
+ * The part of a static pod's status that a restarted kubelet cannot read elsewhere. The phase is
+ * set only if the pod has finished.
  */
 export interface StatusEntry extends ContainerEntries {
   readonly startTime: string;
@@ -24,7 +24,10 @@ export interface StatusEntry extends ContainerEntries {
   readonly probed?: Readonly<Record<string, ProbedFlags>>;
 }
 
-/** The conditions to store; all others are set by other components or request an action. */
+/**
+ * The pod conditions to store; all other conditions are set by other components, or request an
+ * action.
+ */
 const checkpointedConditions: ReadonlySet<string> = new Set([
   'PodScheduled',
   'PodReadyToStartContainers',

@@ -5,8 +5,8 @@ import { describe, it } from 'node:test';
 const module = new URL('./inherited-descriptors.ts', import.meta.url).href;
 
 /**
- * Starts a process with two additional descriptors. Returns which of them are still open in it, and
- * which ones a program it starts inherits.
+ * Starts a process with two additional descriptors. Returns which of the two are still open in the
+ * process, and which of them are inherited by a program that the process starts.
  */
 function sealed(
   fcntl: 'called' | 'missing',

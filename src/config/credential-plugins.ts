@@ -121,7 +121,8 @@ async function findFiles(
     .readDirectory(configPath, signal)
     .catch((error: NodeJS.ErrnoException) => error);
   signal.throwIfAborted();
-  // A path that is not a directory is read as a file, which reports read errors.
+  // A path that is not a directory is read as a file; reading it reports the error if it is
+  // unreadable.
   if (entries instanceof Error) return { files: [configPath], problems: [] };
   const names = entries
     .filter(({ name, kind }) => kind !== 'directory' && /\.(json|ya?ml)$/.test(name))

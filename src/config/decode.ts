@@ -139,7 +139,7 @@ class Decoder {
 
   /**
    * Adds an entry. An unreadable value is recorded too, so that a second entry with its name is
-   * still a duplicate.
+   * reported as a duplicate.
    */
   #keep(entries: Map<string, RawValue>, entry: YamlEntry, node: RawValue | undefined): void {
     entries.set(entry.key, node ?? { kind: 'nothing', origin: this.#origin(entry) });

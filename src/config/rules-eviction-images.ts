@@ -44,8 +44,8 @@ const reclaims: Rule = {
 };
 
 /**
- * Checks the amount of a threshold. Zero is an error, because it would never be reached, except as
- * 0%, which disables the threshold explicitly.
+ * Checks an amount. Where it must be `positive`, a quantity of zero is an error, because such a
+ * threshold would never be reached; 0% is accepted, because it disables the threshold explicitly.
  */
 function checkAmount(
   field: string,

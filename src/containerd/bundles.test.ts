@@ -94,7 +94,7 @@ describe('removeFiles', () => {
     return bundles;
   }
 
-  it('keeps images, persisted choices and the log for the next start, and never removes files of other programs', async () => {
+  it('keeps images, the instance file and the configuration for the next start, and never removes files of other programs', async () => {
     const { problems } = await removeFiles(
       await fill(),
       { images: 'keep' },
@@ -139,7 +139,7 @@ describe('removeFiles', () => {
 });
 
 describe('instance file of a private containerd', () => {
-  it('reads back the written choices, and reads the valid parts of a damaged file', async () => {
+  it('reads back the written subnet, snapshotter and boot ID, and reads the valid parts of a damaged file', async () => {
     const instance = { subnet: '10.128.0.0/22', snapshotter: 'native', bootId: 'b' } as const;
     const file = join(dir, 'instance.json');
     assert.deepEqual(await readInstance(file), {});

@@ -23,7 +23,8 @@ export function rulesOfNetwork(
   // An interrupted plugin may have filled the chain of a pod without a rule that references it.
   const touched = ours.flatMap((words) => [words[1] ?? '', words[words.indexOf('-j') + 1] ?? '']);
   const chains = new Set(touched.filter((chain) => /^CNI-(DN-)?[0-9a-f]{8,}$/.test(chain)));
-  // Rules inside these chains are not listed, because they are deleted with the chain.
+  // The rules inside the chains to delete are not listed, because they are deleted with their
+  // chain.
   const rules = ours.map((words) => words.slice(1)).filter(([chain = '']) => !chains.has(chain));
   return { rules, chains: [...chains] };
 }

@@ -93,7 +93,8 @@ async function makeDirectories(layout: Layout): Promise<void> {
 }
 
 /**
- * Returns the subnet of an existing bridge if the persisted choice was lost, otherwise a free one.
+ * Returns the subnet of the existing bridge of this data directory, whose persisted subnet was
+ * lost; without a bridge, a free subnet.
  */
 async function findSubnet({ layout, procDir }: PrepareDeps): Promise<string> {
   const routes = parseRouteTable((await readFileIfExists(join(procDir, 'net/route'))) ?? '');

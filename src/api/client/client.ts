@@ -24,8 +24,8 @@ export interface ListQuery extends Collection {
   readonly fieldSelector?: string | undefined;
   readonly labelSelector?: string | undefined;
   /**
-   * The requested version: '0' accepts any version that the server has cached; undefined requests
-   * the newest.
+   * The requested resource version: '0' accepts any version that the server has cached; undefined
+   * requests the newest.
    */
   readonly resourceVersion?: string | undefined;
   readonly limit?: number | undefined;
@@ -73,7 +73,7 @@ export interface ApiClient {
   list<T extends ApiObject>(query: ListQuery, signal: AbortSignal): Promise<ApiList<T>>;
   watch<T extends ApiObject>(query: WatchQuery, signal: AbortSignal): AsyncIterable<WatchEvent<T>>;
   create<T extends ApiObject>(at: Collection, object: ApiObject, signal: AbortSignal): Promise<T>;
-  /** A subresource that is created, for example the `token` of a service account. */
+  /** Creates a subresource of the object, for example the `token` of a service account. */
   post<T extends ApiObject>(ref: ObjectRef, object: ApiObject, signal: AbortSignal): Promise<T>;
   update<T extends ApiObject>(ref: ObjectRef, object: ApiObject, signal: AbortSignal): Promise<T>;
   patch<T extends ApiObject>(ref: ObjectRef, patch: Patch, signal: AbortSignal): Promise<T>;

@@ -87,7 +87,7 @@ export interface ApiClientsOptions extends ApiConnectionOptions {
   readonly heartbeatMs: number;
 }
 
-/** The clients of a node: none can block another, although they share connections. */
+/** The clients of a node: no client can block another one, although they share connections. */
 export interface ApiClients extends ApiConnections {
   readonly main: WireApiClient;
   readonly events: ApiClient;

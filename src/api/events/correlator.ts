@@ -31,9 +31,9 @@ interface Observation {
 }
 
 /**
- * Reduces events: repeated ones are counted, ones that differ only in the message are combined, and
- * endless ones are rate limited. The rate limit is per reason, so that one reason does not suppress
- * another.
+ * Reduces the number of events: repeated events are counted, events that differ only in the message
+ * are combined, and events that never stop are rate limited. The rate limit is per reason, so that
+ * one reason does not suppress another.
  */
 export class EventCorrelator {
   readonly #options: CorrelatorOptions;
@@ -91,7 +91,7 @@ const mostSimilar = 10;
 const similarForMs = 600_000;
 
 interface Group {
-  /** The different messages, oldest first. */
+  /** The different messages of the group, oldest first. */
   readonly messages: Set<string>;
   lastMs: number;
 }
@@ -105,7 +105,8 @@ class SimilarEvents {
   }
 
   /**
-   * Whether the group has so many different messages that this one belongs in the combined event.
+   * Whether the group has so many different messages that the given message belongs in the combined
+   * event.
    */
   isOneOfMany(key: string, message: string, nowMs: number): boolean {
     const known = this.#groups.get(key);

@@ -17,15 +17,15 @@ type Call =
   | { readonly is: 'create'; readonly at: Collection; readonly event: Event }
   | { readonly is: 'patch'; readonly ref: ObjectRef; readonly patch: Patch };
 
-/** Fake API that stores events; a script decides which calls fail or never return. */
+/** Fake API that stores events; the function `script` decides which calls fail or never return. */
 class ScriptedEvents implements Pick<ApiClient, 'create' | 'patch'> {
   readonly calls: Call[] = [];
   readonly events = new Map<string, Event>();
   inFlight = 0;
   mostInFlight = 0;
   /**
-   * The scripted result of a call: an Error rejects it, 'never' leaves it pending, 'lost' performs
-   * it but reports a failure.
+   * The result of a call as decided by the test: an Error rejects it, 'never' leaves it pending,
+   * 'lost' performs it but reports a failure.
    */
   script: (call: Call, index: number) => Error | 'never' | 'lost' | 'slow' | undefined = () => undefined;
   readonly #clock: VirtualClock;
@@ -379,7 +379,7 @@ test('tries twelve times about ten seconds apart, then drops the event', async (
   assert.equal(recorder.queued, 0);
 });
 
-test('drops an event that breaks each connection while others succeed', async () => {
+test('drops an event whose requests always break the connection, while other events are sent', async () => {
   const { server, tell, clock, counted } = rig();
   server.script = (call) => (call.is === 'create' && call.event.reason === 'Cut' ? unreachable() : undefined);
   tell('Cut');

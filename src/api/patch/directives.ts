@@ -42,8 +42,8 @@ export function listOf(patch: JsonObject, name: string): readonly unknown[] | un
 }
 
 /**
- * Returns what a part of a patch produces if the object has no such value: undefined if the part
- * only deletes. Null fields are omitted.
+ * Returns the value that a part of a patch produces where the object has no value yet: undefined if
+ * the part only deletes. Null fields are omitted.
  */
 export function withoutDirectives(value: unknown): unknown {
   if (Array.isArray(value)) {

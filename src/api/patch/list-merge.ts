@@ -20,8 +20,8 @@ export interface Merging {
 }
 
 /**
- * Merges the items of a patch into a list: an item with the key of an existing one changes it, any
- * other is appended, unless `$patch` in the item selects another action.
+ * Merges the items of a patch into a list: an item with the same key as an existing item changes
+ * that item, and any other item is appended, unless `$patch` in the item selects another action.
  */
 export function mergeItems({ current, changes = [], key, order = [], mergeItem, budget }: Merging): Items {
   const parts = sorted(changes, key);
@@ -82,8 +82,8 @@ const portKeys: readonly string[] = ['port', 'containerPort'];
 
 /**
  * Decides whether a patch item changes a list item. API servers compare only the key and confuse
- * ports with the same number. Here, if the number occurs several times in either list, the protocol
- * must be equal too.
+ * ports with the same number. This function also compares the protocol if the number occurs several
+ * times in either list.
  */
 function sameItem(key: string, lists: readonly Items[]): (item: unknown, change: JsonObject) => boolean {
   if (!portKeys.includes(key)) return (item, change) => keyOf(item, key) === change[key];

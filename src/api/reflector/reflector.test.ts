@@ -210,7 +210,7 @@ test('reports and skips objects without name or UID and keeps their cached versi
   await reflector.stop();
 });
 
-test('skips objects that its validation rejects or throws for', async () => {
+test('skips objects for which the check function returns a problem or throws', async () => {
   const check = (object: Thing) => {
     if (object.metadata?.name === 'b') return 'it has no containers';
     if (object.metadata?.name === 'c') throw new Error('surprise');

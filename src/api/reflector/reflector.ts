@@ -294,7 +294,7 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     }
     const isOld = isOlderVersion(version, this.#version);
     if (event.type === 'DELETED') this.#removed(event.object, watching);
-    // Ignores old events, which could restore an object that was deleted since.
+    // Ignores old events, which could restore an object that has been deleted in the meantime.
     else if (event.type !== 'BOOKMARK' && !isOld) {
       const read = this.#countInvalid(readObject(event.object, this.#reading), skippedBefore);
       if (read.is === 'good' && this.#copy.put(read.object)) this.#changed(watching);

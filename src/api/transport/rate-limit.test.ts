@@ -29,7 +29,7 @@ test('admits a burst immediately and then requests at the configured rate, in or
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('returns the token of a request that is aborted while it waits', async () => {
+test('returns the token to the bucket when a waiting request is aborted', async () => {
   const clock = new VirtualClock();
   const rate = new RequestRate({ kind: 'limited', qps: 1, burst: 1 }, clock);
   await rate.take(never);

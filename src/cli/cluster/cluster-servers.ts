@@ -223,8 +223,8 @@ export interface ClusterGateOptions {
 }
 
 /**
- * Creates the gate of the configuration. Throws AUTH_CONFIG for a configuration under which no
- * client could be authenticated or authorized.
+ * Creates the gate that authenticates and authorizes clients, as configured. Throws AUTH_CONFIG for
+ * a configuration under which no client could be authenticated or authorized.
  */
 function clusterGate({ config, nodeName, api, streams, ...deps }: ClusterGateOptions): Gate {
   const reviews = api === undefined ? undefined : apiReviews(api);

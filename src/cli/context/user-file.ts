@@ -95,7 +95,10 @@ function followLinks(path: string): Target {
   return { path: at, linkOwners };
 }
 
-/** Opens the directory and creates missing ones, each with the owner of its parent. */
+/**
+ * Opens the directory of the file. Creates it and its missing parents, each with the owner of its
+ * own parent.
+ */
 function holdWithMissing(target: Target): DirectoryHandle {
   let held = openDirectoryHandle('/', []);
   for (const step of dirname(target.path)

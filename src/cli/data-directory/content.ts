@@ -84,8 +84,8 @@ async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string
 }
 
 async function namesBefore(dataDirectory: DataDirectory): Promise<readonly string[]> {
-  // No existing names are listed if kubeling created the directory itself, or if an earlier release
-  // used it without saving a list.
+  // Returns no names if kubeling created the directory itself, or if an earlier release used it
+  // without saving the list of existing entries.
   if (dataDirectory.dataDir === defaultDataDirectory || (await exists(dataDirectory.stateFile))) return [];
   const lock = basename(dataDirectory.lockFile);
   return (await readdir(dataDirectory.dataDir)).filter(

@@ -66,8 +66,9 @@ export function realUserIdMachine(clock: Clock, signal: AbortSignal): UserIdMach
 
 /**
  * Returns the IDs for user namespaces of pods: the subordinate range of the user `kubelet` if that
- * user exists, else undefined for all IDs above the host's block. Throws USER_IDS for an unusable
- * range, because using other IDs could overlap with those of other programs.
+ * user exists, else undefined, which means all IDs above the first block, which belongs to the
+ * host. Throws USER_IDS for an unusable range, because using other IDs could overlap with those of
+ * other programs.
  */
 export async function ownedUserIds(machine: UserIdMachine, needs: UserIdNeeds): Promise<IdRange | undefined> {
   const isUser = (await machine.passwd()).split('\n').some((line) => line.startsWith(`${owner}:`));

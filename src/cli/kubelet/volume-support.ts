@@ -24,8 +24,8 @@ export interface SwapProbe {
 }
 
 /**
- * Events for a node with swap: where the kernel cannot exclude tmpfs from swap, secrets may be
- * written to a disk.
+ * Returns the events for a node with swap whose kernel cannot exclude tmpfs from swap: secrets may
+ * then be written to a disk.
  */
 export async function swapWarnings(machine: SwapProbe, signal: AbortSignal): Promise<readonly NodeEvent[]> {
   const because = await whySwappable(machine, signal);

@@ -294,8 +294,8 @@ export function nextInstance(pod: Pod, name: string, progress: Progress): NextIn
   if (progress.id === newest && status?.state?.running !== undefined && !isTerminalPhase(pod.status.phase))
     return { kind: 'doubt' };
   if (progress.id === newest) return mayRestart(pod, name, status) ? { kind: 'wait' } : { kind: 'over' };
-  // If the last read instance no longer exists, both known instances are newer, so the older of
-  // them is next.
+  // If the instance that was read last no longer exists, both instances in the status are newer, so
+  // the older of the two is read next.
   const next = progress.id === last ? read(newest) : (read(last) ?? read(newest));
   if (next !== undefined) return next;
   return isTerminalPhase(pod.status.phase) ? { kind: 'over' } : { kind: 'wait' };

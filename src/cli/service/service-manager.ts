@@ -12,8 +12,8 @@ export interface ServiceManager {
 const notifyTimeoutMs = 10_000;
 
 /**
- * Returns access to the service manager; undefined without one. Notifications are sent by
- * systemd-notify, which may act for this process if it runs as root.
+ * Returns access to the service manager; undefined without one. Notifications are sent by the
+ * program systemd-notify, which can send them on behalf of this process if it runs as root.
  */
 export function serviceManager(environment: Environment, clock: Clock): ServiceManager | undefined {
   const { NOTIFY_SOCKET: socket, PATH: path } = environment;

@@ -250,8 +250,8 @@ async function checkReady(cri: CriClient, { clock }: CommandContext, signal: Abo
 }
 
 /**
- * Reports other data directories that share the runtime, and pods that are not managed by any
- * kubelet.
+ * Reports runtimes used before that may still have pods of this data directory, and pods of other
+ * data directories and other clients in the chosen runtime.
  */
 async function reportOtherPods(
   directory: DataDirectory,

@@ -153,12 +153,12 @@ async function live(directory: DataDirectory, values: UpFlags, context: CommandC
   const metrics = new MetricRegistry({ onError: (error) => print('metrics', describeError(error)) });
   await using log = await openUpLog(directory, context);
   const last = await readUpState(directory);
-  // The API is opened concurrently with the runtime, because it does not need it.
+  // The API is opened concurrently with the runtime, because the API does not need the runtime.
   await using pendingApi = new PendingOpen(
     openApi(directory, values, { logger: log.logger, metrics }, context),
   );
-  // The rule must be in place before the self-check runs the first sandbox, because any host port
-  // makes loopback addresses routable.
+  // The firewall rule must be in place before the self-check runs the first sandbox, because any
+  // host port makes loopback addresses routable.
   const firewall = await openFirewall(directory, log.logger, context);
   const requestedEndpoint = values['runtime-endpoint'];
   const runtime = await chooseRuntime(
@@ -316,8 +316,8 @@ export const command: Command = {
 };
 
 /**
- * A resource that is being opened concurrently. When disposed, it is closed once it has opened,
- * even if the opening was awaited by a task that was aborted.
+ * A resource that is being opened concurrently. Disposing closes the resource once it has opened,
+ * even if the task that waited for it was aborted.
  */
 class PendingOpen<T extends AsyncDisposable | undefined> implements AsyncDisposable {
   readonly opened: Promise<T>;

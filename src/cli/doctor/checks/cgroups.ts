@@ -57,7 +57,9 @@ async function readTree(machine: Machine, mounts: readonly CgroupMount[]): Promi
   return { kind: 'v2', controllers: text.trim().split(/\s+/) };
 }
 
-/** The consequence of each missing controller; the first ones are required for any pod. */
+/**
+ * What does not work without a controller. Pods cannot run if one of these controllers is missing.
+ */
 const needed: Readonly<Record<string, string>> = {
   cpu: 'CPU requests and limits',
   memory: 'memory limits',

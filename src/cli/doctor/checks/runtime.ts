@@ -19,8 +19,8 @@ export const runtimeSocket: Check = {
 };
 
 /**
- * Returns the existing runtime sockets. /var/run is usually a link to /run, so only one of each
- * pair is checked.
+ * Returns the existing runtime sockets. /var/run is usually a link to /run, so a socket that exists
+ * below both is returned only once.
  */
 async function findSockets({ machine, dataDirectory }: CheckTarget): Promise<readonly string[]> {
   const { containerdLayout, usualRuntimeSockets } = await import('../../../containerd/index.ts');
