@@ -96,7 +96,7 @@ describe('cancelled ExecSync calls', () => {
     return { clock, wire };
   }
 
-  test('returns a call younger than 10 s to its caller immediately and cancels it in the runtime later', async () => {
+  test('a cancelled ExecSync call younger than 10 s returns to its caller immediately and is cancelled in the runtime at the age of 10 s', async () => {
     const { clock, wire } = await giveUpAfter(1_000);
     assert.equal(wire.aborted, false);
     await clock.advance(8_999);
@@ -106,7 +106,7 @@ describe('cancelled ExecSync calls', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  test('cancels a call older than 10 s in the runtime immediately', async () => {
+  test('a cancelled ExecSync call older than 10 s is cancelled in the runtime immediately', async () => {
     const { wire } = await giveUpAfter(10_000);
     assert.equal(wire.aborted, true);
   });
@@ -270,7 +270,7 @@ describe('CRI streams', () => {
     assert.deepEqual(observed, ['get_container_events 0 ok']);
   });
 
-  test('leaving the loop over a CRI stream closes its source and is observed as success', async () => {
+  test('when the reader of a CRI stream leaves its loop, the source is closed and the call is observed as successful', async () => {
     let closed = 0;
     const { client, observed } = createHarness({
       async *getContainerEvents() {

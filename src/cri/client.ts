@@ -11,7 +11,7 @@ import type { CriTransport } from './transport.ts';
 
 /**
  * Observes each call of the runtime once, when it ends. A stream ends when it was read completely,
- * its loop was left, or it failed.
+ * when its reader left the loop over it, or when it failed.
  */
 export interface CriObserver {
   /**

@@ -54,7 +54,7 @@ test('a deadline of kubeling itself becomes CRI_DEADLINE', () => {
   assert.equal(translateError('version', cause, open).code, 'CRI_DEADLINE');
 });
 
-test('a command timeout becomes CRI_EXEC_TIMEOUT in every wording and gRPC code', () => {
+test('a command timeout becomes CRI_EXEC_TIMEOUT whatever its message and gRPC code', () => {
   for (const cause of [
     new GrpcError('DEADLINE_EXCEEDED', 'x'),
     new KubelingError('DEADLINE_EXCEEDED', 'x'),

@@ -80,8 +80,8 @@ export class FlightRecorder implements PodJournal {
       flight.entries.replaceLast({ ...last, at, count: last.count + 1 });
       return;
     }
-    // With every retry several failures may alternate. A repeated warning replaces its older entry,
-    // so that alternating warnings do not evict the entries before them.
+    // A pod that is retried may fail with several alternating warnings. A repeated warning replaces
+    // its older entry, so that alternating warnings do not evict the entries before them.
     const before = event.type === 'Warning' ? takeOut(flight.entries, isSameEvent(event)) : undefined;
     const [since, count] = before?.is === 'event' ? [before.since, before.count + 1] : [at, 1];
     flight.entries.push({ ...event, is: 'event', at, since, count });

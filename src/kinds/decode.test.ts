@@ -46,7 +46,7 @@ spec:
   assert.equal(value.spec?.volumes?.[0]?.secret?.defaultMode, 0o644);
 });
 
-test('fields of an inlined kind are read next to the fields of the enclosing kind', async () => {
+test('decodes the fields of an inlined kind (httpGet of ProbeHandler) together with the fields of the enclosing kind (Probe)', async () => {
   const { value, told } = await decode(`
 spec:
   containers:
@@ -136,7 +136,7 @@ test('decodes a key like __proto__ as an ordinary key', async () => {
   assert.equal(Object.getPrototypeOf(value.data), Object.prototype);
 });
 
-test('values of parsed JSON are decoded by the same rules, and their findings have no position', () => {
+test('decodes values of parsed JSON by the same rules as YAML, with findings that have no position', () => {
   const { value, findings } = decodeJson<Pod>(table, 'Pod', {
     metadata: { name: 'a', nam: 'b' },
     spec: { containers: [{ name: 'c', resources: { requests: { cpu: '1000m' } } }] },

@@ -45,7 +45,10 @@ export type ListMerge =
    */
   | { readonly by: 'key'; readonly key: string; readonly keeps: 'all-fields' | 'named-fields' };
 
-/** A field of a protobuf message: there an inlined kind is a message like any other. */
+/**
+ * A field of a protobuf message. In protobuf, unlike in JSON, an inlined kind is a separate
+ * message.
+ */
 export interface WireField extends Pick<KindField, 'name' | 'shape' | 'type'> {
   /** Whether the fields of the inlined message belong to the enclosing kind. */
   readonly place: 'own' | 'inlined';

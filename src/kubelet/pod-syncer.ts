@@ -156,7 +156,7 @@ export class KubeletPodSyncer implements PodSyncer {
       await this.#reject(pod, 'VolumeAttachmentLimitExceeded', error.message);
       return 'terminal';
     }
-    // The claims of an existing sandbox are prepared already.
+    // The ResourceClaims of a pod with an existing sandbox are prepared already.
     if (!this.#deps.hasUsableSandbox(pod, observed)) await prepareClaims(this.#deps, pod, signal);
     this.#deps.probes.begin(pod);
     const planning = {
@@ -451,8 +451,9 @@ export class KubeletPodSyncer implements PodSyncer {
 }
 
 /**
- * The observation after the sync, without the exits of containers that this sync stopped in order
- * to replace them: a pod that never restarts containers could not report those exits correctly.
+ * The observation after the sync. A container that this sync stopped in order to replace it keeps
+ * its state from before the sync, because a pod with restartPolicy Never could not report its exit
+ * correctly.
  */
 function withoutExitsOf(stopped: ReadonlySet<string>, now: ObservedPod, seen: ObservedPod): ObservedPod {
   if (stopped.size === 0) return now;

@@ -42,7 +42,7 @@ test('onAbort leaves no listener once disposed, and may be disposed twice', () =
   controller.abort();
 });
 
-test('a linked controller is aborted with its parent and by itself', () => {
+test('aborting a linked controller does not abort its parent, and aborting the parent aborts its linked controllers', () => {
   const parent = new AbortController();
   using first = new LinkedController(parent.signal);
   using second = new LinkedController(parent.signal);

@@ -16,7 +16,7 @@ test('the delay grows by the configured factor, and a factor of one keeps it con
   assert.equal(backoffDelayMs({ baseMs: 5, maxMs: 100, factor: 1 }, 9), 5);
 });
 
-test('consecutive failures wait longer, and a success resets the delay', () => {
+test('the delay grows with consecutive failures, and a success resets it', () => {
   const backoff = new Backoff({ baseMs: 100, maxMs: 5000 }, seededRandom(1));
   assert.deepEqual([backoff.fail(0), backoff.fail(100), backoff.fail(300)], [100, 200, 400]);
   assert.equal(backoff.failures, 3);

@@ -92,7 +92,7 @@ describe('withLockFile', () => {
     await assertTakenOver();
   });
 
-  it('replaces the lock of a process that exited during a replacement', async () => {
+  it('replaces the lock of a process that exited while it replaced another lock', async () => {
     await leaveLock({ pid: 4242, startTime: 5, bootId: 'now', token: 'aa' });
     await writeFile(`${lock()}.aa`, JSON.stringify({ pid: 4243, startTime: 6, bootId: 'now', token: 'bb' }));
     await assertTakenOver();

@@ -46,7 +46,8 @@ export async function openHandle(
 const mountIds = new WeakMap<PathHandle, string>();
 
 /**
- * The ID of the mount on which the handle was opened; different even for mounts of one file system.
+ * The ID of the mount on which the handle was opened. Mounts of the same file system have different
+ * IDs.
  */
 export function mountIdOf(handle: PathHandle): string {
   const known = mountIds.get(handle);

@@ -68,7 +68,7 @@ export async function removeTree(directory: string, calls: TreeCalls = threadPoo
 class TreeRemoval {
   /** The handle of the directory to remove. */
   #top: PathHandle | undefined;
-  /** The number of entries that were unlinked, removed or moved up. */
+  /** The number of entries that were unlinked, removed, or moved up to the top directory. */
   #done = 0;
   /** A counter for the names of moved directories, so that each name is tried once. */
   #moves = 0;
@@ -100,8 +100,8 @@ class TreeRemoval {
   }
 
   /**
-   * Removes the empty directory. If another entry was moved up into it, it is not empty: this is an
-   * error only in the last pass.
+   * Removes a directory that was emptied. It is not empty if a deeper directory was moved up into
+   * it; this is an error only in the last pass.
    */
   async #isRemoved(above: PathHandle, path: Buffer, shown: string, isLast: boolean): Promise<boolean> {
     try {

@@ -43,8 +43,8 @@ interface MountTable {
   /** The mounts of remote file systems, which may be unresponsive. */
   readonly foreign: readonly Mount[];
   /**
-   * A cache of parent directories that are on a local disk according to this table, and are not
-   * symbolic links.
+   * A cache of parent directories that are on a local disk according to this mount table, and are
+   * not symbolic links.
    */
   readonly plain: Set<string>;
 }
@@ -108,8 +108,8 @@ export class UnresponsiveMounts {
    * unresponsive one.
    */
   check(path: string, signal: AbortSignal = never): Promise<void> {
-    // A shortcut, because many paths are checked together, and most machines have no remote file
-    // system.
+    // A fast path for machines without remote file systems, because most machines have none and
+    // many paths are checked together.
     const read = this.#recent();
     return read?.known?.foreign.length === 0 ? responsive : this.mountsOf(path, signal).then(() => {});
   }

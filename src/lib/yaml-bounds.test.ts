@@ -83,7 +83,7 @@ test('reads a large YAML text that is cheap to parse', async (t) => {
   assert.equal(parser.callCount(), texts.length);
 });
 
-test("counts the nesting of a key's content at any column", async () => {
+test('counts the nesting depth of the content of a key, whatever its column', async () => {
   const levels = Array.from({ length: maxDepth / 2 + 1 }, (_, level) => `${' '.repeat(3 * level)}- a:\n`);
   const text = `${levels.join('')}${' '.repeat(3 * levels.length)}b`;
   assert.ok(readDepth(text) > maxDepth);
@@ -143,7 +143,7 @@ test('an error message quotes only a few words of the YAML text', async () => {
   }
 });
 
-test('errors thrown elsewhere keep their stack traces', async () => {
+test('restores the global stack trace limit after it has parsed an invalid YAML text', async () => {
   const before = Error.stackTraceLimit;
   await readYaml('a: [');
   assert.equal(Error.stackTraceLimit, before);

@@ -49,7 +49,10 @@ export interface LocalApiOptions {
   /** The state directory of the API server. */
   readonly directory: string;
   readonly adminKubeconfig: string;
-  /** Whether an existing store is loaded (default) or set aside. */
+  /**
+   * Whether an existing store is loaded (default) or set aside, which renames it and creates a new
+   * store.
+   */
   readonly existingStore?: 'kept' | 'set-aside' | undefined;
   readonly listen: {
     readonly host: string;

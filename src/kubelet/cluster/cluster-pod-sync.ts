@@ -126,15 +126,15 @@ export class ClusterPodSync implements Disposable {
   #writeMirrorStatus(name: PodFullName): void {
     const { pods, queries } = this.#state;
     const { uid } = pods.getStaticPair(name).pod?.metadata ?? {};
-    // A terminating pod that is desired again gets a new mirror pod for its next instance; this
-    // status does not belong to it.
+    // A static pod that is desired again while it terminates gets a new mirror pod for its next
+    // instance. The status of the terminating instance does not belong to that mirror pod.
     if (uid === undefined || queries.isPodTerminationRequested(uid)) return;
     this.writer.mirrored(uid);
   }
 
   /**
-   * The pod as last read from the API server; undefined if it has another UID there. The status
-   * writer patches this object.
+   * The pod as last read from the API server; undefined if the pod of this name there has another
+   * UID. The status writer patches this object.
    */
   #apiCopy(uid: PodUid): Pod | undefined {
     const pod = this.#state.pods.getApiPod(uid);

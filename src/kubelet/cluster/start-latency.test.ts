@@ -55,7 +55,7 @@ test('measures a pod start once, without image pulls and init containers', async
   assert.equal(starts.size, 0);
 });
 
-test('ignores pods that had started before, have finished or were deleted', async () => {
+test('ignores pods that started before their first observation, have finished or were deleted', async () => {
   const { starts, at, figure } = createHarness();
   starts.observeAll([runningAt(podAt(at(0)), at(0))]);
   assert.equal(starts.size, 0);

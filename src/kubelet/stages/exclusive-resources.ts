@@ -6,7 +6,8 @@ import type { KubeletSettings } from '../settings.ts';
 import type { KubeletState } from './state.ts';
 
 /**
- * The implementation for a node without exclusive CPUs and memory, whose code is then not loaded.
+ * Used on a node without exclusive CPUs and memory, where the code that allocates them is not
+ * loaded.
  */
 const noExclusiveResources: ExclusiveResources = {
   numaNodes: undefined,

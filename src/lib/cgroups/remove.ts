@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import { errnoOf } from '../errors.ts';
 import type { CgroupHost } from './host.ts';
 
-/** The removed cgroups, and those that could not be removed with the reason. */
+/** The removed cgroups, and the cgroups that could not be removed, each with the reason. */
 export interface CgroupRemoval {
   readonly removed: readonly string[];
   readonly problems: readonly string[];

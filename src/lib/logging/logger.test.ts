@@ -208,7 +208,7 @@ const record = (parts: Partial<LogRecord> = {}): LogRecord => ({
   ...parts,
 });
 
-/** The repetition counts of the logged warnings. */
+/** The numbers of those repetitions of one warning that are logged. */
 function told(
   repeats: RepeatFilter,
   { count, everyMs }: { readonly count: number; readonly everyMs: number },

@@ -213,7 +213,9 @@ export class Family<L extends string, I extends Instrument> {
   readonly #limits: FamilyLimits;
   readonly #create: () => I;
   readonly #series = new Map<string, Series<I>>();
-  /** Receives the measurements of series beyond the limit; it is never exposed. */
+  /**
+   * A series that receives the measurements of all series beyond the limit; it is never exposed.
+   */
   readonly #overflow: I;
 
   constructor(head: FamilyHead, names: readonly L[], create: () => I, limits: FamilyLimits) {

@@ -106,8 +106,8 @@ export class ApiServer implements AsyncDisposable {
       handshakeTimeout: handshakeTimeoutMs,
       keepAliveTimeout: keepAliveMs,
       ...guardedServerOptions,
-      // The result only selects whether Node.js emits `request` or `upgrade`; the request is
-      // authenticated and authorized in both cases.
+      // The result of this callback only selects whether Node.js emits `request` or `upgrade`; the
+      // request is authenticated and authorized in both cases.
       shouldUpgradeCallback: (incoming) => this.#handler.mayUpgrade(incoming),
     });
     this.#connections.track(server);

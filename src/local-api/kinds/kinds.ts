@@ -63,7 +63,7 @@ export function createKinds(needs: KindDeps): Kinds {
 }
 
 export interface KindStrategyDeps extends KindDeps {
-  /** The record of forced namespace deletions, shared with the controllers. */
+  /** The UIDs of namespaces whose deletion is forced, shared with the controllers. */
   readonly forcedDeletions: ForcedNamespaceDeletions;
 }
 

@@ -119,7 +119,7 @@ describe('acceptsAggregated', () => {
     ['', false],
   ];
   for (const [accept, expected] of cases)
-    it(`is ${expected} for the Accept header ${accept}`, () => {
+    it(`returns ${expected} for the Accept header ${accept}`, () => {
       assert.equal(acceptsAggregated(accept), expected);
     });
 });

@@ -27,7 +27,10 @@ export interface StoreOptions {
   readonly logger: Logger;
   readonly random?: Random;
   readonly processes?: ProcessTable;
-  /** Whether an existing file is opened (default) or set aside. */
+  /**
+   * Whether an existing file is opened (default) or set aside, which renames it and creates a new
+   * one.
+   */
   readonly existingStore?: 'kept' | 'set-aside' | undefined;
   /** How long to wait for the lock of another process; 0 by default. */
   readonly lockWaitMs?: number;

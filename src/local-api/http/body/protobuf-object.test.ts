@@ -53,7 +53,7 @@ test('skips unknown protobuf fields', () => {
   });
 });
 
-test('the list of nullable fields contains only fields of the kind table', () => {
+test('every field in the list of nullable protobuf fields exists in its kind', () => {
   for (const [kind, fields] of nullableFields()) {
     const known = [...table.wireOf(kind).values()].map(({ name }) => name);
     for (const field of fields) assert.ok(known.includes(field), `${kind}.${field}`);

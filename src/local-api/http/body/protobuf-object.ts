@@ -6,7 +6,7 @@ import { nullableFields } from './zero-values.ts';
 
 type Fields = Map<string, unknown>;
 
-/** Decodes protobuf objects into their JSON form, using the kind table. */
+/** Decodes protobuf objects into their JSON form, using the generated table of API kinds. */
 export class ProtobufReader {
   readonly #table: KindTable;
   readonly #nullable = nullableFields();
@@ -17,8 +17,8 @@ export class ProtobufReader {
   }
 
   /**
-   * Decodes a message; `kind` is a name in the kind table. Throws PROTOBUF_MALFORMED for invalid
-   * input.
+   * Decodes a message; `kind` is a name in the generated table of API kinds. Throws
+   * PROTOBUF_MALFORMED for invalid input.
    */
   read(kind: string, bytes: Uint8Array): Readonly<Record<string, unknown>> {
     const fields: Fields = new Map();

@@ -43,7 +43,10 @@ export function openApiDocument(
   };
 }
 
-/** The kinds of request and response bodies, without kinds that are missing in the kind table. */
+/**
+ * The kinds of request and response bodies, without kinds that are missing in the generated table
+ * of API kinds.
+ */
 function topKinds({ group, version, entries }: GroupVersion, table: KindTable): readonly TopKind[] {
   const own = entries.flatMap(({ resource: { kind }, subresources }) => [
     { group, version, kind },

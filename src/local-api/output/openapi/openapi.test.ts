@@ -74,7 +74,7 @@ describe('OpenAPI documents', () => {
     assert.deepEqual(same, []);
   });
 
-  it('a kind that is missing in the kind table has paths without schemas', () => {
+  it('a kind that is missing in the generated table of API kinds has paths without schemas', () => {
     const resource = {
       group: 'metrics.k8s.io',
       version: 'v1beta1',

@@ -11,8 +11,8 @@ interface KindName {
 }
 
 /**
- * Returns the schema reference of a kind by its name in the kind table; undefined for a kind
- * without schema.
+ * Returns the schema reference of a kind by its name in the generated table of API kinds; undefined
+ * for a kind without schema.
  */
 export type SchemaRef = (tableName: string) => string | undefined;
 

@@ -1,9 +1,9 @@
-/** OpenAPI attributes of fields that are missing in the kind table. */
+/** OpenAPI attributes of fields that are missing in the generated table of API kinds. */
 export interface FieldFacts {
   /** The x-kubernetes-list-type, if it differs from the strategic merge strategy. */
   readonly list?: 'atomic' | 'set' | 'none' | readonly string[];
   readonly enum?: readonly string[];
-  /** Whether the field is required, if that differs from the kind table. */
+  /** Whether the field is required, if that differs from the generated table of API kinds. */
   readonly must?: 'be-given' | 'not';
 }
 

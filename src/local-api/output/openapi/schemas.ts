@@ -204,7 +204,9 @@ const scalarSchemas: JsonObject = {
   },
 };
 
-/** A top-level kind with its group and version, and its name in the kind table. */
+/**
+ * A top-level kind with its group and version, and its name in the generated table of API kinds.
+ */
 export interface TopKind {
   readonly tableName: string;
   readonly known: { readonly group: string; readonly version: string; readonly kind: string };
@@ -212,9 +214,7 @@ export interface TopKind {
 
 const metaPackage = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-/**
- * The kinds of the package meta/v1 from which its other kinds are found through their references.
- */
+/** The kinds of the package meta/v1 through whose references its other kinds are found. */
 const metaRoots = [
   'ObjectMeta',
   'ListMeta',
@@ -229,8 +229,8 @@ const metaRoots = [
 const coreRoots = ['TopologySelectorTerm'];
 
 /**
- * The schema names of kinds that have a prefix in the kind table because two kinds have the same
- * name.
+ * The schema names of kinds that have a prefix in the generated table of API kinds, because two
+ * kinds have the same name.
  */
 const ownNames: ReadonlyMap<string, string> = new Map([
   ['EventsEvent', 'Event'],

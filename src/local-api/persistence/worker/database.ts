@@ -76,8 +76,8 @@ export class StoreDatabase {
         .prepare(`SELECT key, value FROM meta WHERE key LIKE 'fact:%'`)
         .all()
         .map(({ key, value }) => [String(key).slice('fact:'.length), String(value)]),
-      // Sums the sizes with a query that reads only the header of each row, so that it is fast for
-      // large objects.
+      // Sums the sizes of all objects with a query that reads only the header of each row, so that
+      // it is fast for large objects.
       objectBytes: numberOf(this.#db, 'SELECT sum(octet_length(value)) FROM obj'),
       stats: this.stats(),
     };

@@ -46,8 +46,8 @@ export interface ObjectsPage {
 
 export interface LogRow extends Omit<ChangeRow, 'value'> {
   /**
-   * The last state of a deleted object; null for other changes, whose object is the `before` of its
-   * next change, or the current object.
+   * The last state of a deleted object; null for other changes. The object after such a change is
+   * the `before` of its next change, or the current object.
    */
   readonly value: string | null;
   readonly before: string | null;

@@ -111,8 +111,8 @@ export function openForWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path);
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -1024;');
-    // The empty file was created by an earlier version under its final name, so its tables are
-    // created now.
+    // An empty file at this path was created by an earlier version of kubeling under its final
+    // name, so its tables are created now.
     if (isEmptyDatabase(db)) createTables(db);
     db.exec(
       `PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = ${sideFileBytes}; PRAGMA synchronous = FULL;`,
@@ -128,7 +128,8 @@ export function openForWriting(path: string): DatabaseSync {
 }
 
 function createTables(db: DatabaseSync): void {
-  // This pragma must precede the first table; later it would rewrite the file.
+  // auto_vacuum must be set before the first table is created; set later, it would rewrite the
+  // file.
   db.exec('PRAGMA auto_vacuum = INCREMENTAL');
   db.exec(`BEGIN IMMEDIATE; ${tables} COMMIT;`);
 }

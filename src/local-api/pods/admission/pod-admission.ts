@@ -9,8 +9,8 @@ import { admitRuntimeClass } from './runtime-class.ts';
 import { admitServiceAccount } from './service-account.ts';
 
 /**
- * The admission plugins in their order, because later ones depend on earlier ones. NodeRestriction
- * runs separately.
+ * Runs the admission plugins in a fixed order, because later plugins depend on the results of
+ * earlier ones. NodeRestriction runs separately.
  */
 export function admitPod(pod: StoredObject, write: WriteContext): StoredObject {
   const { verb, subresource } = write;
