@@ -71,7 +71,8 @@ export class Http2Server {
   #forward(request: http2.Http2ServerRequest, response: http2.Http2ServerResponse): void {
     const { session } = request.stream;
     const socket = session === undefined ? undefined : this.#sockets.get(session);
-    // The request or its connection already ended, so no event would report its end.
+    // The request or its connection has already ended, so no later event would report the end of
+    // the request.
     if (socket === undefined || request.stream.destroyed || request.stream.closed) {
       request.stream.destroy();
       return;

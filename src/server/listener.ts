@@ -72,7 +72,8 @@ async function createPlainServer({
   const http: ServerOptions = {
     ...guardedServerOptions,
     keepAliveTimeout: keepAliveMs,
-    // This callback only separates upgrades from plain requests; the gate runs before both.
+    // This callback only separates upgrades from plain requests; both are authenticated and
+    // authorized before they are handled.
     shouldUpgradeCallback: (incoming) => {
       const { path } = readTarget(incoming);
       return path !== undefined && choose(upgrades, methodOf(incoming), path).kind === 'found';
@@ -244,7 +245,10 @@ export class Listener implements AsyncDisposable {
     return await choice.route.upgrade({ request, target: url, rawHeaders, socket, head }, signal);
   }
 
-  /** Runs the gate before any other processing; returns the rejection. */
+  /**
+   * Authenticates and authorizes the request before any other processing; returns the error
+   * response for a rejected request.
+   */
   async #refused(
     incoming: IncomingMessage,
     { path = '', length }: Target,
@@ -303,8 +307,8 @@ function methodOf(incoming: IncomingMessage): string {
 /** The parsed target of a request. */
 interface Target extends RequestTarget {
   /**
-   * Path normalized as in URLs; undefined when it is no path or too long. The gate and the router
-   * both use this path.
+   * Path normalized as in URLs; undefined when it is no path or too long. Authorization and the
+   * router both use this path.
    */
   readonly path: string | undefined;
 }

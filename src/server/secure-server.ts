@@ -24,7 +24,7 @@ export interface CertificateSource {
   onChange(listener: () => void): Disposable;
 }
 
-/** Makes a CertificateSource of a certificate that another component rotates. */
+/** Creates a CertificateSource for a certificate that another component rotates. */
 export function servedWith(certificate: Pick<ServedCertificate, 'current' | 'onRotated'>): CertificateSource {
   return {
     current() {

@@ -242,8 +242,8 @@ export interface DeliveredPods {
 }
 
 /**
- * Removals are delivered first, so that a pod recreated with the same name does not meet its
- * predecessor.
+ * Removals are delivered first, so that a recreated pod is added only after the previous pod of the
+ * same name was removed.
  */
 const deliveryOrder: readonly PodOperation[] = ['REMOVE', 'ADD', 'UPDATE', 'DELETE', 'RECONCILE'];
 

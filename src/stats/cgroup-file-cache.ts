@@ -40,8 +40,8 @@ export class CgroupFileCache {
   }
 
   /**
-   * Returns the open files of the cgroup at the path, for the owner with this key; a changed path
-   * replaces them.
+   * Returns the open files of the cgroup at the path. The files are cached by the key; when the
+   * path of a key changes, they are reopened.
    */
   of(key: string, path: string): CgroupFiles {
     const cached = this.#cgroups.get(key);
@@ -49,8 +49,8 @@ export class CgroupFileCache {
   }
 
   /**
-   * Returns the only process of a sandbox cgroup, the pause process, as recorded when its network
-   * files were opened.
+   * Returns the pause process when it is the only process of the sandbox's cgroup, as counted when
+   * the sandbox's network files were opened.
    */
   onlyProcessOf(sandbox: string): ProcessesFound | undefined {
     const processes = this.#sandboxes.get(sandbox)?.processes;
@@ -179,8 +179,8 @@ export class ContainerCgroups {
   }
 
   /**
-   * Returns the cgroup paths by container id, relative to each tree. Drops containers of other pods
-   * from the cache.
+   * Returns the cgroup paths by container id, relative to each tree. Removes the containers of
+   * all pods except `pods` from the cache.
    */
   async find(pods: readonly PodSubject[]): Promise<ReadonlyMap<string, string>> {
     const found = new Map<string, string>();

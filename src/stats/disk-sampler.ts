@@ -44,7 +44,10 @@ const maxAgeMs = 10_000;
  * Time limit for the runtime's response; the node's own file system is read without waiting for it.
  */
 const deadlineMs = 5_000;
-/** Time limit for counting the files of a log directory; one with more files is counted partly. */
+/**
+ * Time limit for counting the files of a log directory; when it expires, the files counted until
+ * then are reported.
+ */
 const logsWithinMs = 20_000;
 
 /** Reads free space of the node's file systems and disk usage of pods. */

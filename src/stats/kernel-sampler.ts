@@ -74,7 +74,10 @@ export interface SampledPod extends Pick<PodUsage, 'usage' | 'processes' | 'netw
 export class KernelSampler implements Disposable {
   readonly #deps: KernelSamplerDeps;
   readonly #rates = new UsageRates();
-  /** Rates of passes that read only the node, which run at other times. */
+  /**
+   * CPU rates for passes that read only the node, separate from those of the other passes, because
+   * the two kinds of passes run at different times.
+   */
   readonly #nodeRates = new UsageRates();
   readonly #cgroups: ContainerCgroups;
   readonly #files: CgroupFileCache;

@@ -149,7 +149,7 @@ export class StatsProvider implements Disposable {
     return { ...plain(kernel), ...disks, network, processes, pods };
   }
 
-  /** Returns the pods to measure, which calls that start at the same time share. */
+  /** Returns the pods to measure; calls that start at the same time share one result. */
   #pods(): readonly PodSubject[] {
     if (this.#podsNow === undefined)
       queueMicrotask(() => {

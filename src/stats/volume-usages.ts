@@ -15,8 +15,8 @@ export interface MeasuredDirectory {
   readonly name: string;
   readonly directory: string;
   /**
-   * Whether to measure the file system or to count the volume's files, because other data may be on
-   * the same disk.
+   * `file-system` to measure the volume's file system; `files` to count the volume's files, because
+   * other data may be on the same disk.
    */
   readonly counts: 'file-system' | 'files';
   /** Whether the volume is ephemeral and on the same disk as the pod directories. */
@@ -101,7 +101,9 @@ export class VolumeUsages {
     return (await Promise.all(usages)).filter((usage) => usage !== undefined);
   }
 
-  /** Drops the stats of all other pods and cancels their counts. */
+  /**
+   * Drops the stats of all pods except the given ones, and cancels the counts of the dropped pods.
+   */
   retain(pods: readonly Pod[]): void {
     const there = new Set(pods.map(({ metadata }) => metadata.uid));
     for (const [uid, { volumes }] of this.#known) {

@@ -271,7 +271,8 @@ function terminatedState(instance: ObservedContainer): NonNullable<ContainerStat
 }
 
 /**
- * Status of a container that should restart but failed to start: it is waiting with that reason.
+ * Status of a container that should restart but failed to start: waiting, with the reason of the
+ * failed start.
  */
 function withStartError(subject: Subject, status: ContainerStatus): ContainerStatus {
   const { pod, observed, context, container, list } = subject;

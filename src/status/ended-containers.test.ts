@@ -14,7 +14,7 @@ const failed: PodStatus = {
   ],
 };
 
-test('each container exit is counted once, and the next exit after it ran again', async () => {
+test('each exit of a container is counted once, and another exit is counted after the container has run again', async () => {
   const registry = new MetricRegistry({ onError: assert.ifError });
   const changed = endedContainers(registry);
   const pod = aPod();

@@ -26,8 +26,8 @@ const told = (status: PodStatus) => findCondition(status, 'AllContainersRestarti
 const ran = statusOf([main, anInstance({ name: 'watcher' })]);
 const requested = statusOf([main, anInstance({ name: 'watcher', state: 'exited', exitCode: 42 })], ran);
 
-describe('the condition of a pod in which a container may restart all containers', () => {
-  it('the condition AllContainersRestarting is false at first and the last in the list', () => {
+describe('the condition AllContainersRestarting of a pod whose containers can request a restart of all containers', () => {
+  it('AllContainersRestarting is false at first and is the last condition in the list', () => {
     assert.equal(told(ran)?.status, 'False');
     assert.equal(ran.conditions?.at(-1)?.type, 'AllContainersRestarting');
     assert.equal(
@@ -36,7 +36,7 @@ describe('the condition of a pod in which a container may restart all containers
     );
   });
 
-  it('the condition is true from the exit that requests the restart', () => {
+  it('AllContainersRestarting is true from the exit that requests the restart', () => {
     assert.deepEqual(
       [told(requested)?.status, told(requested)?.reason],
       ['True', 'RestartAllContainersStarted'],
@@ -46,13 +46,13 @@ describe('the condition of a pod in which a container may restart all containers
     assert.equal(told(statusOf([main, other], ran))?.status, 'False');
   });
 
-  it('the condition stays true while a container created before the exit remains', () => {
+  it('AllContainersRestarting stays true while a container created before the exit remains', () => {
     const half = statusOf([main], requested);
     assert.equal(told(half)?.status, 'True');
     assert.equal(half.phase, 'Running');
   });
 
-  it('the condition becomes false when all containers are removed: each waits and counts as restarted', () => {
+  it('AllContainersRestarting becomes false when all containers are removed: each container is then waiting and counts as restarted', () => {
     const gone = statusOf([], requested);
     assert.equal(told(gone)?.status, 'False');
     assert.equal(gone.phase, 'Running');
@@ -82,7 +82,7 @@ describe('the condition of a pod in which a container may restart all containers
     );
   });
 
-  it('the condition is dropped when the pod has terminated', () => {
+  it('AllContainersRestarting is dropped when the pod has terminated', () => {
     const ended = ['main', 'watcher'].map((name) => anInstance({ name, state: 'exited' }));
     assert.equal(told(statusOf(ended, ran))?.reason, 'PodCompleted');
   });

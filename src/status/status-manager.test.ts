@@ -94,7 +94,7 @@ describe('status fields that never change back', () => {
     assert.equal(status.phase, 'Failed');
   });
 
-  it('a static pod that starts again may report such a container as running', () => {
+  it('an exited container of a static pod may be reported as running when the static pod starts again', () => {
     const { see } = aManager({
       metadata: fromFile,
       spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },

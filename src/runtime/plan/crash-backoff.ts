@@ -43,7 +43,7 @@ export type RestartDelay =
   | { readonly kind: 'go' }
   | {
       readonly kind: 'wait';
-      /** The current back-off delay in full, as shown to users. */
+      /** Complete length of the current back-off delay, which is shown to users. */
       readonly delayMs: number;
       /** Remaining part of the back-off delay. */
       readonly waitMs: number;

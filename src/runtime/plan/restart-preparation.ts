@@ -21,7 +21,7 @@ export interface CreatedContainer {
 export interface AnnouncedExit {
   readonly container: Container;
   readonly sandbox: { readonly id: string; readonly attempt: number };
-  /** The observed pod with the container changed to exited. */
+  /** The observed pod, in which the container is changed to exited. */
   readonly observed: ObservedPod;
 }
 
@@ -101,8 +101,8 @@ export class RestartPreparations {
   }
 
   /**
-   * Takes the container created in advance if it fits the same sandbox and spec; otherwise returns
-   * it for removal.
+   * Removes the container created in advance from the map and returns it: for starting if it was
+   * created for the given sandbox and spec, otherwise for removal from the runtime.
    */
   async take(uid: PodUid, name: string, fits: string, signal: AbortSignal): Promise<Prepared> {
     const found = this.#byName.get(nameOf(uid, name));

@@ -23,8 +23,8 @@ import {
 export interface ActuatedResources {
   get(uid: PodUid): PodAllocation | undefined;
   /**
-   * Sets the record immediately; the promise resolves when the file was written or the write
-   * failed.
+   * Sets the applied resources in memory immediately; the promise resolves when the file was
+   * written or the write failed.
    */
   set(uid: PodUid, allocation: PodAllocation): Promise<void>;
 }

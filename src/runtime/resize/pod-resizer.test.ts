@@ -224,7 +224,7 @@ test("removes the limit from the runtime when a resize drops the container's lim
     `a 102 10000 ${-1 / mebibyte}`,
     `sandbox 102 -1 ${-1 / mebibyte}`,
     'pod cpuQuotaUs -1 cpuPeriodUs 100000',
-    // This call changes no memory limit, because an earlier call removed it.
+    // This call changes no memory limit, because an earlier call removed the limit.
     'a 102 -1 0',
     `sandbox 0 -1 ${-1 / mebibyte}`,
     'pod cpuShares 0',

@@ -205,7 +205,10 @@ export class PodResizer {
     return usageBytes?.value ?? workingSetBytes?.value;
   }
 
-  /** Updates one resource of a container in the runtime and keeps its other resource. */
+  /**
+   * Updates either the CPU or the memory of a container in the runtime and leaves the other
+   * resource unchanged.
+   */
   async #update(
     { pod, actuated }: ResizeRequest,
     { id: containerId, container, before, after }: ContainerUpdate,

@@ -50,7 +50,8 @@ export function planResize(
 ): ResizePlan | undefined {
   if (actuated === undefined) return undefined;
   const updates = updatesOf(pod, observed, actuated).filter(({ id }) => !stopping.has(id));
-  // A starting container gets its new resources, but the pod's cgroup must be changed for it.
+  // A container that is about to start is created with its new resources, but the pod's cgroup must
+  // be changed for it.
   const isStartingResized = allContainers(pod).some(
     (container) => starting.has(container.name) && isResized(pod, container, actuated),
   );

@@ -20,8 +20,9 @@ const pollMs = 500;
 const nameReservedWaitMs = 5_000;
 
 /**
- * Looks for the result of a call with unknown outcome. A reserved name means that the result exists
- * or is about to, so the search is repeated for a while; otherwise it runs once.
+ * Searches the runtime for the result of a call with unknown outcome. If the runtime reports a
+ * reserved name, the result exists or will soon exist, so the search is repeated for some seconds;
+ * otherwise it runs once.
  */
 export async function pollForResult<T>(
   error: unknown,

@@ -54,7 +54,10 @@ const defaultRetry: BackoffPolicy = { baseMs: 500, factor: 1.5, maxMs: 10_000, j
 const maxTries = 5;
 const reviewWithinMs = 30_000;
 
-/** Posts a review and retries retryable failures. Concurrent callers share only the result. */
+/**
+ * Posts a review and retries retryable failures. Rejects when there is no result within half a
+ * minute, including all retries.
+ */
 export function postReview<T>(
   what: string,
   { clock, random, retry = defaultRetry }: ReviewDeps,

@@ -85,7 +85,8 @@ async function descend(realRoot: string, segments: readonly string[]): Promise<S
       const next = await open(name, stepFlags);
       if ((await next.stat()).isSymbolicLink()) {
         await next.close();
-        // When the link was replaced since, its new target is resolved with the same checks.
+        // If the link was replaced after it was opened, its new target is resolved with the same
+        // checks.
         const target = await readlink(name);
         await handle.close();
         return { kind: 'link', above: segments.slice(0, index), target, behind: segments.slice(index + 1) };

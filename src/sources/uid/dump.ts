@@ -148,7 +148,10 @@ function heldOf(value: unknown, written: YamlTree | undefined): HeldQuantity {
   return holdWritten(written);
 }
 
-/** Builds the dumper of a pointer or container element when there is a value. */
+/**
+ * Returns the dumper of a pointer's target or of the elements of a list or map; called only when
+ * there is a value to dump.
+ */
 type DumpLater = () => Dump;
 
 function pointerDump(dumpOf: DumpLater): Dump {

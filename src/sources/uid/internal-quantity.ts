@@ -87,7 +87,7 @@ function small(written: Written): HeldQuantity | undefined {
 
 function digitsToSpare({ integer, fraction, base, exponent }: Written): number {
   if (base === 10) return safeDigits - integer.length - fraction.length;
-  // For a binary suffix, each ten of the exponent takes about three decimal digits.
+  // For a binary suffix, each ten of the binary exponent adds about three decimal digits.
   return fraction === '' ? 14 - integer.length - Math.trunc((exponent * 3) / 10) : -1;
 }
 

@@ -42,7 +42,7 @@ export interface CgroupFileReader {
 
 /**
  * Readers for the memory and CPU files of a cgroup, which may be removed at any time; with cgroups
- * v2 both are the same.
+ * v2 both readers are the same.
  */
 export interface CgroupFiles {
   readonly version: 1 | 2;

@@ -358,7 +358,7 @@ describe('StatusWriter and terminated pods', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Succeeded');
   });
 
-  it('writes the condition DisruptionTarget together with the terminal phase and with that time', async (t) => {
+  it('writes the condition DisruptionTarget together with the terminal phase, with the time of that write as its transition time', async (t) => {
     const pod = aPod({ ...once, status: running });
     const { api, clock, say, live } = await atWork(t, pod);
     live.add(pod.metadata.uid);

@@ -44,7 +44,7 @@ interface Written {
    * written.
    */
   readonly entry: VersionedStatus;
-  /** The pod as delivered by the watch with which the status was compared. */
+  /** The pod, as delivered by the watch, with which the status was last compared. */
   readonly watched: Pod;
   /** The pod in the response of the API server; undefined after the watch has delivered it. */
   readonly response: Pod | undefined;

@@ -115,7 +115,7 @@ describe('block volumes', () => {
     assert.equal(await files.readLink(link), '/dev/d2');
   });
 
-  it('does not list the devices of the machine again while its own bound file is in place', async () => {
+  it('does not list the devices of the machine again while the bound file of the volume is in place', async () => {
     const { devices, files, volumes, make } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.log.length = 0;

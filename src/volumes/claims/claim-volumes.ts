@@ -354,8 +354,8 @@ export class ClaimVolumes {
   }
 
   /**
-   * Expands a volume that is not expanded by a CSI driver. Two pods that share it serialize here;
-   * the second finds it expanded.
+   * Expands a volume that is not expanded by a CSI driver. Calls for two pods that share the volume
+   * run serially; the second call finds the volume already expanded.
    */
   async #expand(
     pod: Pod,

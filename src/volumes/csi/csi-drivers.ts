@@ -91,8 +91,8 @@ export class CsiDrivers implements PluginHandler {
     const before = this.#drivers.get(name);
     if (before === undefined) return;
     const { maxVolumes } = factsOf(name, await before.client.info(signal));
-    // When another registration replaced the driver during the call, its limit was queried at
-    // registration.
+    // If another registration replaced the driver during the call, the limit of the new driver was
+    // already queried when it registered.
     if (this.#drivers.get(name) !== before || maxVolumes === before.facts.maxVolumes) return;
     const facts = { ...before.facts, maxVolumes };
     this.#drivers.set(name, { ...before, facts });

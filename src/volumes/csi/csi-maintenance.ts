@@ -41,7 +41,10 @@ const idleMs = 600_000;
  */
 export class CsiMaintenance {
   readonly #deps: CsiMaintenanceDeps;
-  /** Scheduled work that has not started; a newer pod object replaces an older one. */
+  /**
+   * Volumes whose periodic work is scheduled and not started, by pod UID and volume name;
+   * scheduling a volume again replaces the stored pod.
+   */
   readonly #pending = new Map<PodUid, Map<string, { readonly pod: Pod; readonly volume: CsiVolume }>>();
   readonly #running = new Map<PodUid, Map<string, Task>>();
   readonly #hints: HintLatch;
@@ -101,7 +104,8 @@ export class CsiMaintenance {
     await Promise.resolve();
     try {
       while ((await work(pod, volume, held.signal)) === 'again') {
-        // Newly scheduled work does not wait for the back-off of the failed one.
+        // When the work is scheduled again, it starts without waiting for the back-off of the
+        // failed attempt.
         if (this.#pending.get(pod.metadata.uid)?.has(volume.name) === true) return;
         await clock.sleep(backoff.fail(clock.monotonicMs()), held.signal);
       }

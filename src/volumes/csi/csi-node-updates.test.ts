@@ -64,7 +64,7 @@ describe('volume limits of CSI drivers', () => {
     assert.deepEqual(environment.asked, ['b']);
   });
 
-  it('a driver that fails or does not respond does not delay the polls of others', async () => {
+  it('a CSI driver that fails or does not respond does not delay the polls of other drivers', async () => {
     await using environment = new World();
     environment.periods = { a: 10, b: 10 };
     environment.update = (name, signal) =>

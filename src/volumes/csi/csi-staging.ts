@@ -44,7 +44,10 @@ export interface CsiStagingDeps
   readonly lock: KeyedMutex<string>;
   /** Whether a pod other than the given one needs the volume. */
   readonly isDesired: (key: string, besides: PodUid | undefined) => boolean;
-  /** Returns all volume handles of a driver that the node knows. */
+  /**
+   * Returns the handles of a driver's volumes that pods need, that are recorded, or that the node
+   * status lists.
+   */
   readonly handlesOf: (driver: string) => readonly string[];
   /** Called when the last pod has released the volume. */
   readonly released: (data: VolumeData) => void;
@@ -56,8 +59,8 @@ export const directoryMode = 0o750;
 const sweepEveryMs = 60_000;
 const noAttaching = 'attaching volumes from the kubelet is not supported';
 /**
- * Key of the sweep of all block volumes among the running unstage tasks; no volume has an empty
- * key.
+ * Key under which the running unstage tasks contain the sweep of all block volumes; no volume has
+ * an empty key.
  */
 const allDevices = '';
 

@@ -13,7 +13,7 @@ export interface SharedDirectories {
   makeDirectory(path: string, mode: number): Promise<void>;
   /**
    * Creates a directory with exactly this mode and group; `ifThere` selects whether an existing
-   * directory gets them too.
+   * directory gets this mode and group too.
    */
   makeSharedDirectory(
     path: string,

@@ -2,7 +2,7 @@ import type { Logger } from '../../lib/index.ts';
 import type { PodEvent } from '../../pods/index.ts';
 import type { LimitDirectory } from './disk-empty-dirs.ts';
 
-/** The part of the node journal that reports problems. */
+/** The methods of the NodeJournal class that report and clear problems of the node. */
 interface NodeProblems {
   problem(key: string, event: Pick<PodEvent, 'type' | 'reason' | 'message'>): void;
   recovered(key: string, message: string): void;

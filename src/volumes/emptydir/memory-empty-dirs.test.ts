@@ -266,7 +266,10 @@ describe('removal of memory-backed emptyDir volumes', () => {
   });
 });
 
-/** Wraps files as in a process that is killed after a number of steps. */
+/**
+ * Wraps the file operations so that all calls after the given number of steps throw, as if the
+ * process had been killed.
+ */
 function endingAfter(files: VolumeFiles, steps: number): VolumeFiles {
   let left = steps;
   return new Proxy(files, {

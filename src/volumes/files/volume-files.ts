@@ -55,7 +55,7 @@ export interface VolumeFiles {
   /**
    * Sets the group of everything below the directory, and of the directory last; the group may read
    * all files, or write them if requested, and new files inherit the group. Does not block other
-   * calls. Rejects when a file cannot be changed, unless progress is reported.
+   * calls. Files that cannot be changed are reported to `progress`; without it the method rejects.
    */
   giveToGroup(directory: string, group: number, access?: GroupAccess, progress?: WalkProgress): Promise<void>;
   /**

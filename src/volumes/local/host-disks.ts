@@ -28,7 +28,8 @@ const probedBytes = 2 * 1024 * 1024;
 const leftUncorrected = 4;
 const heldCode = 3;
 /**
- * Opens a device with O_EXCL, which fails while it is mounted or another process has opened it so.
+ * Opens a device with O_EXCL, which fails while the device is mounted or another process has opened
+ * it with O_EXCL.
  */
 const tryToHold = `
   const { openSync, constants } = require('node:fs');
