@@ -39,7 +39,7 @@ test('prefers IPv6 for :: and IPv4 for 0.0.0.0', () => {
   assert.equal(first('0.0.0.0'), '10.0.0.5');
 });
 
-test('prefers a configured address or pair to all others', () => {
+test('prefers a configured address, or a configured pair of addresses, to all others', () => {
   const given = (...ips: string[]) => show(nodeAddresses({ ...plain, ips }, facts, []));
   assert.deepEqual(given('10.1.0.5'), ['InternalIP=10.1.0.5', 'Hostname=n1']);
   assert.deepEqual(given('fd00::0005', '10.1.0.5'), [
@@ -49,12 +49,12 @@ test('prefers a configured address or pair to all others', () => {
   ]);
 });
 
-test('uses a host name that is an address', () => {
+test('uses the host name as the node address when the host name is an IP address', () => {
   const named = { ...plain, hostname: '10.9.9.9' };
   assert.deepEqual(show(nodeAddresses(named, facts, [])), ['InternalIP=10.9.9.9', 'Hostname=10.9.9.9']);
 });
 
-test('of the addresses to which the host name resolves, uses one that the machine has, preferably of the preferred family', () => {
+test('uses an address of the machine to which the host name resolves, of the preferred family if possible', () => {
   const looked = (lookedUp: readonly string[], ips: readonly string[] = []) =>
     nodeAddresses({ ...plain, ips }, { ...facts, lookedUp }, [])[0]?.address;
   assert.equal(looked(['8.8.8.8', '127.0.0.1', 'fd00::5', '10.1.0.5']), '10.1.0.5');
@@ -231,7 +231,7 @@ test('aborts and retries a call of the address provider that hangs, and rejects 
   await stop();
 });
 
-test("publishes the provider's addresses as soon as they are known", async () => {
+test('publishes the addresses of the address provider as soon as it returns them', async () => {
   const environment = new NodeWorld();
   let addresses = [at('10.7.0.1')];
   const keeper = new NodeController({

@@ -253,7 +253,7 @@ export interface PolledAddressesOptions {
   readonly changed?: () => void;
   /** The interval of calls; 10 s by default. */
   readonly everyMs?: number;
-  /** The timeout of a call; 5 s by default. */
+  /** The timeout of a call of the address provider; 5 s by default. */
   readonly deadlineMs?: number;
 }
 

@@ -169,7 +169,7 @@ test('removes a page size that the machine no longer has', () => {
   assert.ok(!('hugepages-1Gi' in capacity) && !('hugepages-1Gi' in allocatable));
 });
 
-test('keeps resources of other owners, and removes those that were removed from the capacity', () => {
+test('keeps resources that another component published, and removes from allocatable the resources that the capacity no longer has', () => {
   const before = {
     capacity: { 'example.com/dongle': '4' },
     allocatable: { 'example.com/dongle': '4', 'example.com/gone': '1' },

@@ -34,8 +34,8 @@ export interface ComputeOptions {
   readonly facts: NodeFacts;
   readonly now: Instant;
   /**
-   * Whether extended resources in the Node object are kept or set to zero, because they are from a
-   * previous boot.
+   * `kept` keeps extended resources of the Node object; `zeroed` sets them to zero, because they
+   * are from a previous boot.
    */
   readonly extended?: 'kept' | 'zeroed' | undefined;
 }
@@ -181,8 +181,8 @@ export interface AmountFacts {
   /** Capacity and allocatable of the Node object; resources of other owners are kept. */
   readonly before: Partial<NodeAmounts>;
   /**
-   * Whether extended resources in the Node object are kept or set to zero, because they are from a
-   * previous boot.
+   * `kept` keeps extended resources of the Node object; `zeroed` sets them to zero, because they
+   * are from a previous boot.
    */
   readonly extended: 'kept' | 'zeroed';
 }

@@ -90,7 +90,7 @@ async function add(filter: PacketFilter, args: readonly string[], signal: AbortS
 const chain = 'KUBE-FIREWALL';
 /**
  * iptables-legacy and iptables-nft have separate tables; other programs detect by this chain which
- * one is in use.
+ * of the two is in use.
  */
 const hint = ['-t', 'mangle', '-N', 'KUBE-IPTABLES-HINT'];
 const clusterRule = [
@@ -121,8 +121,8 @@ export const clusterLoopbackRules: LoopbackRules = {
 };
 
 /**
- * A node adds its rule only once, so when more copies than this were deleted, the deletion has no
- * effect.
+ * When more copies of a rule than this were deleted, the packet filter does not really delete the
+ * rule: a node adds its rule only once.
  */
 const maxCopies = 16;
 

@@ -34,7 +34,7 @@ export class NodeImages {
     const { clock, runtime } = this.#deps;
     const nowMs = clock.monotonicMs();
     if (this.#listedMs !== undefined && nowMs - this.#listedMs < cacheMs) return;
-    // A failed call counts, too, so that a failing runtime is not called more often.
+    // A failed call also starts the interval, so that a failing runtime is not called more often.
     this.#listedMs = nowMs;
     const deadline = { clock, ms: listTimeoutMs, what: 'list the images of the node' };
     this.#list = listed(await withDeadline(deadline, (inner) => runtime.images(inner), signal));

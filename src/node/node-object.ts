@@ -1,7 +1,7 @@
 import type { Node, ObjectMeta, Taint } from '../kinds/index.ts';
 import type { NodeSettings } from './settings.ts';
 
-/** The annotation by which the attach-detach controller attaches volumes to this node. */
+/** A Node with this annotation lets the attach-detach controller attach the volumes of the node. */
 const attachDetachAnnotation = 'volumes.kubernetes.io/controller-managed-attach-detach';
 const uninitialized = {
   key: 'node.cloudprovider.kubernetes.io/uninitialized',

@@ -3,8 +3,8 @@ import type { Node } from '../kinds/index.ts';
 import type { Clock } from '../lib/index.ts';
 
 /**
- * The Node object as delivered by a watch: delayed, but without requests. Undefined while it is
- * missing or unknown.
+ * The Node object as delivered by a watch: delayed, but without requests. Undefined while the Node
+ * is missing or was not delivered yet.
  */
 export interface NodeSource {
   current(): Node | undefined;

@@ -115,7 +115,7 @@ test('adds missing fields to an existing Node in one write, and keeps its taints
   await stop();
 });
 
-test('removes labels that are not configured any more, and their record, at the next start', async () => {
+test('removes labels that are not configured any more, and the annotation that records them, at the next start', async () => {
   const world = new NodeWorld();
   const first = await started(world, { labels: { pool: 'a', zone: 'z' } });
   await first.stop();

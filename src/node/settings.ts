@@ -60,7 +60,7 @@ export interface NodeSettings {
 const dnsLabel = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 /**
- * The name of the node: the override, else the host name. Throws NODE_SETTINGS where neither is
+ * The name of the node: the override, else the host name. Throws NODE_SETTINGS when neither is
  * valid.
  */
 export function nodeNameOf(override: string, hostname: string): string {

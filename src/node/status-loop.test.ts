@@ -57,7 +57,7 @@ test('checks the runtime before the first status update', async () => {
   await stop();
 });
 
-test('logs that a node is not ready after two minutes, and continues with regular checks', async () => {
+test('logs after two minutes that a node is still not ready, and continues with regular checks', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime is down'];
   const { stop } = await started(environment);
@@ -323,7 +323,7 @@ test('sends pod CIDRs to the runtime when they change, and again after a failure
   await stop();
 });
 
-test('sends pod CIDRs while the node starts to a runtime that is not ready without them', async () => {
+test('while the node starts, sends pod CIDRs to a runtime that is not ready without them', async () => {
   const environment = new NodeWorld();
   environment.problems = ['container runtime network is not ready'];
   const deps = environment.deps();
@@ -397,7 +397,7 @@ test('limits the delay of status updates by a hanging runtime', async () => {
   await stop();
 });
 
-test('logs an exception of an input as a bug and continues', async () => {
+test('logs an exception from a health check as a bug and continues with status updates', async () => {
   const environment = new NodeWorld();
   const deps = environment.deps();
   let isBroken = false;

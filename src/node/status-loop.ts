@@ -83,7 +83,7 @@ export class StatusLoop {
     const change = this.#missingNode.observe();
     const { name, recreation } = settings;
     if (change === 'first') log.warn('Node object does not exist', { node: name, afterDeletion: recreation });
-    if (change !== 'verdict') return;
+    if (change !== 'deleted') return;
     if (recreation === 'exit') {
       throw new KubelingError('NODE_GONE', `Cannot continue as node ${name}: its Node object was deleted`, {
         details: { node: name },
@@ -135,10 +135,10 @@ class MissingNode {
   }
 
   /**
-   * Called when the API server has responded with 404. Returns 'verdict' once, when the Node has
+   * Called when the API server has responded with 404. Returns 'deleted' once, when the Node has
    * been missing for so long that it counts as deleted.
    */
-  observe(): 'first' | 'again' | 'verdict' {
+  observe(): 'first' | 'again' | 'deleted' {
     const nowMs = this.#clock.monotonicMs();
     if (this.#sinceMs === undefined) {
       this.#sinceMs = nowMs;
@@ -146,7 +146,7 @@ class MissingNode {
     }
     if (this.#isDecided || nowMs - this.#sinceMs < deletedAfterMs) return 'again';
     this.#isDecided = true;
-    return 'verdict';
+    return 'deleted';
   }
 
   clear(): void {

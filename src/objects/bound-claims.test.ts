@@ -146,7 +146,7 @@ describe('BoundClaims.read', () => {
 });
 
 describe('polling of claims', () => {
-  it('polls a claim that a pod waits for every second, and reports a change', async () => {
+  it('polls every second a claim that a pod waits for, and reports a change', async () => {
     const { clock, api, told, claims, claim, volume, get, stop } = rig();
     await assert.rejects(get());
     await clock.advance(10_000);

@@ -104,7 +104,7 @@ test('ignores a copy that is damaged or has the content of another object', asyn
   }
 });
 
-test('removes the copies for pods that were deleted during downtime once all pods are known', async () => {
+test('removes the copies for pods that were deleted during downtime once all remaining pods are registered', async () => {
   const { store, start, put } = machine();
   put('first');
   const before = start();

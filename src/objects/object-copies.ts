@@ -21,7 +21,7 @@ export interface ObjectCopies {
   all<T extends object>(): Promise<readonly T[]>;
   write(key: string, object: object): Promise<void>;
   remove(key: string): Promise<void>;
-  /** Removes the copies with other keys. */
+  /** Removes all copies whose keys are not in the list. */
   retain(keys: readonly string[]): Promise<void>;
 }
 

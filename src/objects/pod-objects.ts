@@ -93,7 +93,10 @@ export interface PodObjectsDeps {
   readonly random: Random;
   readonly logger: Logger;
   readonly syncFrequencyMs: number;
-  /** The annotations of the Node object, if known; they may set the TTL of cached objects. */
+  /**
+   * The annotations of the Node object, which may set the TTL of cached objects; undefined when the
+   * Node is not available.
+   */
   readonly nodeAnnotations: () => Readonly<Record<string, string>> | undefined;
   /** Called when a watched object has changed, so that the pods that use it are synced. */
   readonly changed?: ((object: ChangedObject) => void) | undefined;

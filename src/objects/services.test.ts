@@ -50,7 +50,7 @@ test('watches services with a cluster IP in all namespaces', async () => {
   assert.deepEqual([query?.fieldSelector, query?.namespace], ['spec.clusterIP!=None', undefined]);
 });
 
-test('services are unread until the first response, and stay read while the API server is unavailable', async () => {
+test('reports services as not read until the first response, and as read afterwards, even while the API server is unavailable', async () => {
   const { clock, api, put, names, stop } = createHarness(serverAway());
   await clock.advance(10_000);
   assert.equal(names(), 'unread');
@@ -66,7 +66,7 @@ test('services are unread until the first response, and stay read while the API 
   assert.deepEqual([api.watches, clock.pendingTimers], [0, 0]);
 });
 
-test('counts an empty list of services as read', async () => {
+test('reports services as read after an empty list of services', async () => {
   const { names } = createHarness();
   await settle();
   assert.deepEqual(names(), []);

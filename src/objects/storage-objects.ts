@@ -9,9 +9,9 @@ import type {
 import { SingleFlight } from '../lib/index.ts';
 
 /**
- * CSIDrivers and PersistentVolumes, read from the API server on each call; undefined for a missing
- * object. The secrets are those to which volumes refer; they belong to no pod, so they cannot be
- * registered.
+ * CSIDrivers, PersistentVolumes and other storage objects, read from the API server on each call;
+ * undefined for a missing object. The secrets are those to which volumes refer; no pod spec names
+ * them, so they cannot be registered for a pod.
  */
 export class StorageObjects {
   readonly #api: Pick<ApiClient, 'get' | 'patch'>;

@@ -63,7 +63,7 @@ const wantedForMs = 10 * 60_000;
 
 /**
  * Requests tokens and caches them while they are valid. A failed request or renewal is retried
- * without a caller, and `renew-pod` reports when a retry succeeded.
+ * without a caller, and the event `renew-pod` reports a retry that succeeded.
  */
 export class Tokens implements TokenSource {
   readonly events: TypedEvents<TokenEvents>;

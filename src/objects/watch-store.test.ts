@@ -56,7 +56,7 @@ test('rejects reading an object that no pod refers to', async () => {
   });
 });
 
-test('shares one watch of an object between all pods and readers, from its registration on', async () => {
+test('shares one watch of an object between all pods and readers, and starts it when the object is registered', async () => {
   const { api, objects, put, read, watched } = createHarness();
   put('x');
   objects.register(pod('one'));
@@ -73,7 +73,7 @@ test('shares one watch of an object between all pods and readers, from its regis
   assert.ok((query?.timeoutSeconds ?? 0) >= 1_800 && (query?.timeoutSeconds ?? 0) <= 3_600);
 });
 
-test('stops the watch of an object with its last pod', async () => {
+test('stops the watch of an object when the last pod that refers to it is removed', async () => {
   const { api, objects, put, read } = createHarness();
   put('x');
   objects.register(pod('one'));
@@ -183,7 +183,7 @@ test('returns immediately from a cancelled read', async () => {
   await failed;
 });
 
-test('throws not registered when the last pod is removed during the read', async () => {
+test('a read fails with the error "not registered" when the last pod that refers to the object is removed during the read', async () => {
   const { clock, api, objects, read } = createHarness();
   api.failure = serverAway();
   objects.register(pod());

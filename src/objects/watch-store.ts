@@ -8,16 +8,16 @@ import {
   type ReferredStore,
 } from './referred-store.ts';
 
-/** One cached object; its watch ends once the object is known to be immutable. */
+/** One cached object; its watch ends when the object is immutable. */
 export interface FollowedObject<T> extends AsyncDisposable {
   /** Whether the API server has delivered the initial state since the watch was started. */
   readonly hasSynced: boolean;
   /**
-   * The last known object, also while the watch is stopped; undefined when it does not exist or was
-   * not read yet.
+   * The last delivered object, also while the watch is stopped; undefined when the object does not
+   * exist or was not read yet.
    */
   readonly current: T | undefined;
-  /** Why the cached object is not in sync, if known. */
+  /** Why the cached object is not in sync; undefined when no problem was reported. */
   readonly problem: string | undefined;
   waitForSync(signal: AbortSignal): Promise<void>;
   /** Starts the watch; does nothing when it runs or is not needed. */
@@ -42,7 +42,7 @@ export interface WatchStoreDeps<T> {
 interface Entry<T> {
   readonly pods: Set<PodUid>;
   readonly followed: FollowedObject<T>;
-  /** The stop of the watch that is in progress; a new start takes effect after it. */
+  /** Resolves when a watch that is being stopped has ended; a new watch starts only then. */
   stopping: Promise<void> | undefined;
   state: 'following' | 'resting';
   lastReadMs: number;

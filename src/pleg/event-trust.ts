@@ -41,7 +41,7 @@ export class EventTrust implements Disposable {
   readonly #backoff: Backoff;
   /** The events received for each container on the current stream. */
   readonly #announced = new LruMap<string, Set<What>>({ capacity: maxContainers });
-  /** Events whose change was observed, and which must arrive soon. */
+  /** Events that must arrive soon, because a relist has observed the change that they announce. */
   readonly #expected = new Map<string, { readonly needs: readonly What[]; readonly dueMs: number }>();
   #state: TrustState = 'untrusted';
   #notBeforeMs = 0;

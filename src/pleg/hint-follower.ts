@@ -26,8 +26,8 @@ interface FollowedHint {
 }
 
 /**
- * The delays of repeated relists after an event about an exit, which the runtime announces before
- * it lists it.
+ * The delays of repeated relists after an event about an exit: the runtime announces an exit before
+ * its listings contain it.
  */
 const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000];
 /**
@@ -36,21 +36,21 @@ const longDelaysMs: readonly number[] = [10, 20, 50, 100, 250, 500, 1_000, 2_000
  */
 const shortDelaysMs: readonly number[] = [1, 2, 3, 5, 8, 13, 21, 34, 55, ...longDelaysMs.slice(3)];
 /**
- * The delay of a hint about a started container, long enough for the relist after the pod's start,
- * which then covers the hint, too.
+ * The delay of the relist for a hint about a started container: long enough that the relist after
+ * the pod's start makes it unnecessary.
  */
 const startedDelayMs = 50;
 const unknownStartedDelayMs = 15_000;
 /** A terminating pod is relisted when all containers have stopped; until then, relists are rare. */
 const endedDelayMs = 1_000;
 /**
- * The delay of a hint that another hint follows within tens of milliseconds; it is the fallback
- * when that one is lost.
+ * The delay of the relist for a hint that another hint usually follows within tens of milliseconds;
+ * this relist is needed only when the other hint is lost.
  */
 const otherHintDelayMs = 200;
 /**
- * The delay of a hint about a removal: it is not urgent, and the sandbox is removed right after its
- * containers.
+ * The delay of the relist for a hint about a removal: the relist is not urgent, and the sandbox is
+ * removed right after its containers.
  */
 const removedDelayMs = 250;
 const relistTries = 3;
@@ -101,7 +101,7 @@ export class HintFollower {
     }
   }
 
-  /** The number of containers with a hint whose pod is unknown. */
+  /** The number of containers with a hint for which no pod was found yet. */
   get unknown(): number {
     return this.#unknown.size;
   }

@@ -11,7 +11,7 @@ export interface ContainerLifecycleEvent {
 
 export type PodLifecycleEvent =
   | ContainerLifecycleEvent
-  /** An inspection of the pod that was requested, and that found no change. */
+  /** A requested inspection of the pod that found no change. */
   | { readonly type: 'PodSync'; readonly uid: PodUid };
 
 /** A state change of a container or sandbox; an undefined state means that it is not listed. */

@@ -135,7 +135,7 @@ test('reports PodSync for a requested inspection that finds no changes', async (
   assert.deepEqual(await node.events(), ['PodSync a']);
 });
 
-test("does not release a worker by a relist that started before the end of the worker's sync", async () => {
+test("releases a worker only by a relist that started after the worker's sync ended", async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(300, signal);
@@ -229,7 +229,7 @@ test('relists a pod with a failed inspection every second, even after a failed r
   assert.equal(node.pleg.cache.get(uid).containers.length, 1);
 });
 
-test('updates other pods while an inspection hangs, which fails after its deadline', async () => {
+test('updates other pods while an inspection hangs, and fails the inspection after its deadline', async () => {
   await using node = new Watched();
   node.runtime.beforeObserve = (id, signal) =>
     id === 'a' ? abortable(new Promise<void>(() => {}), signal) : Promise.resolve();
@@ -366,7 +366,7 @@ test('logs a relist of a removed pod, and removes the pod at the next relist of 
   assert.equal(node.pleg.cache.size, 0);
 });
 
-test('combines too many requests into one relist of all pods', async () => {
+test('replaces too many requested relists of single pods by one relist of all pods', async () => {
   await using node = new Watched();
   await settle();
   node.runtime.beforeList = (signal) => node.clock.sleep(10_000, signal);
@@ -445,7 +445,7 @@ test('loses the trust in events after two periods with a hanging runtime, and re
   assert.equal(node.pleg.eventTrust, 'trusted');
 });
 
-test('does not count a failed attempt to provoke an event as proof, but changes with events', async () => {
+test('counts changes with events as proof that events arrive, but not a failed attempt to provoke an event', async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(10_000);
   node.runtime.beforeProvoke = async () => {
@@ -460,7 +460,7 @@ test('does not count a failed attempt to provoke an event as proof, but changes 
   assert.equal(node.pleg.eventTrust, 'untrusted');
 });
 
-test('trusts the events of a quiet runtime that cannot provoke them while it can be listed', async () => {
+test('for a runtime that cannot provoke events, trusts events without a proof as long as relists succeed', async () => {
   const beforeProvoke = async () => {
     throw new KubelingError('CRI_UNSUPPORTED', 'not supported');
   };
@@ -547,7 +547,7 @@ test('triggers a sync only by the first event of a relist', async () => {
   );
 });
 
-test("covers the hint by the relist after a container's start, without a relist of all pods", async () => {
+test("the relist after a container's start also serves the container's hint, without a relist of all pods", async () => {
   await using node = new Watched({ events: 'provoked' });
   await node.clock.advance(2_000);
   node.take();

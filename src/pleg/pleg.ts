@@ -119,7 +119,7 @@ export class Pleg {
     metrics?.trusted(this.#trust.state);
   }
 
-  /** The numbers of known pods, requested relists, hints and waiters. */
+  /** The numbers of listed pods, requested relists, hints and waiters. */
   get remembered(): Readonly<Record<'pods' | 'looks' | 'hints' | 'waiting', number>> {
     const pods = this.#relister.records.size;
     return { pods, looks: this.#requests.size, hints: this.#hints.size, waiting: this.cache.waiting };
@@ -248,7 +248,7 @@ export class Pleg {
     if (state === 'untrusted') this.#relists.add('all', 0);
   }
 
-  /** Requests a relist of the pod unless one that starts later is already requested. */
+  /** Requests a relist of the pod unless a later relist of the pod is already requested. */
   #relistPod(uid: PodUid, delayMs: number): void {
     this.#requestPod(uid, Number.POSITIVE_INFINITY, delayMs);
   }

@@ -59,7 +59,8 @@ export class PodRecords {
   }
 
   /**
-   * Stores a listing of one pod; returns the new record, or undefined when a newer one is stored.
+   * Stores a listing of one pod; returns the pod's new entry, or undefined when a newer listing is
+   * stored.
    */
   list(uid: PodUid, listed: RuntimePod | undefined, stamp: number): PodRecord | undefined {
     const before = this.#records.get(uid);
@@ -74,8 +75,8 @@ export class PodRecords {
   }
 
   /**
-   * Called when the cache has the state of the record's newest listing. An inspection that was
-   * requested since then stays requested.
+   * Called when the pod cache contains the state of the newest listing. An inspection that was
+   * requested after this listing stays requested.
    */
   setReported(uid: PodUid, record: PodRecord): void {
     const reinspect = this.#records.get(uid) !== record;
@@ -83,7 +84,7 @@ export class PodRecords {
     else this.#records.set(uid, { ...record, reported: record.listed, reinspect });
   }
 
-  /** Requests an inspection by the next relist; does nothing for a pod without a record. */
+  /** Requests an inspection by the next relist; does nothing for a pod that is not listed. */
   reinspect(uid: PodUid): void {
     const record = this.#records.get(uid);
     if (record !== undefined) this.#records.set(uid, { ...record, reinspect: true });

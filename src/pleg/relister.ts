@@ -15,8 +15,8 @@ export interface RelisterDeps {
   /** Queues a lifecycle event; returns whether there was capacity. */
   readonly deliver: (event: PodLifecycleEvent) => boolean;
   /**
-   * Called after a relist with all its changes and the stamp of the last relist that did not have
-   * them.
+   * Called after a relist with all its changes and the stamp of the last relist before these
+   * changes.
    */
   readonly changed: (changes: readonly ItemChange[], unchangedAt: number) => void;
   /** Called for each pod whose inspection failed. */
@@ -203,8 +203,8 @@ export class Relister {
   }
 
   /**
-   * After a failed inspection the record is unchanged, so that the next relist finds the same
-   * change again.
+   * A failed inspection does not change the listing with which the next relist is compared, so the
+   * next relist finds the same change again.
    */
   #fail(uid: PodUid, { name, namespace }: RuntimePod, error: unknown, stamp: number): void {
     this.#deps.log.error('Failed to inspect pod', error, { pod: `${name}_${namespace}`, podUid: uid });

@@ -53,9 +53,9 @@ class Watched implements AsyncDisposable {
   }
 }
 
-for (const flavour of ['containerd-1.6', 'containerd-2'] satisfies Flavour[]) {
-  test(`on ${flavour}, observes an exit within milliseconds while all pods are relisted every 30 seconds`, async () => {
-    await using watched = new Watched({ flavour });
+for (const version of ['containerd-1.6', 'containerd-2'] satisfies Flavour[]) {
+  test(`on ${version}, observes an exit within milliseconds while all pods are relisted every 30 seconds`, async () => {
+    await using watched = new Watched({ flavour: version });
     const { node, pleg } = watched;
     await node.clock.advance(100);
     const { containerId } = await node.pod('sleep 100; exit 1');

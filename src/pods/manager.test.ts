@@ -87,7 +87,7 @@ test('keeps the UID translation when the static pod is removed, and drops it wit
   assert.equal(manager.translatePodUid(podUid('m')), 'm');
 });
 
-test('translates the UID of a static pod without a mirror to the empty UID, and a regular pod to none', () => {
+test('translates the UID of a static pod without a mirror pod to the empty UID, and does not include regular pods', () => {
   const manager = new PodManager();
   manager.addPod(pod('s', 'web', 'file'));
   manager.addPod(pod('r', 'db'));

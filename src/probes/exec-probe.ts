@@ -27,7 +27,7 @@ export interface ExecProbesDeps {
   readonly runner: CommandRunner;
 }
 
-/** The time that the runtime gets beyond the command's timeout to report it. */
+/** The time that the runtime gets beyond the command's timeout to report the timeout. */
 const graceMs = 5_000;
 
 /**

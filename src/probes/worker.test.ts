@@ -50,7 +50,7 @@ describe('initial probe results', () => {
       assert.equal(harness.result(type, 'a'), undefined);
   });
 
-  it('before the first probe returns the published result of the same instance, even of one that started recently', async () => {
+  it('before the first probe returns the published result of the same instance, even if the instance started recently', async () => {
     const harness = new ProbeRig({
       container: { ...readiness({ initialDelaySeconds: 99 }), ...startup() },
       uptimeMs: 0,
@@ -135,7 +135,7 @@ describe('probe times', () => {
     assert.deepEqual(harness.askedAt, [2_000, 12_000]);
   });
 
-  it('does not probe readiness early before the start of a container, or if it started before the kubelet', async () => {
+  it('probes readiness only at the regular time if the container has not started or was started before the kubelet', async () => {
     const harness = new ProbeRig({ container: readiness(), uptimeMs: 0, random: { next: () => 0.9 } });
     await using _end = harness;
     harness.runs('a', { started: false });

@@ -64,8 +64,8 @@ const initialResults: Readonly<Record<ProbeType, ProbeResult>> = {
 };
 const maxProbeRetries = 3;
 /**
- * A container that started at least this long before the kubelet was started by a previous kubelet
- * process.
+ * If a container started at least this long before this kubelet process, a previous kubelet process
+ * started it.
  */
 const restartMarginMs = 10_000;
 

@@ -85,7 +85,7 @@ function comparesAs(operator: 'Gt' | 'Lt', actual: string | undefined, bound: st
   return operator === 'Gt' ? BigInt(actual) > BigInt(bound) : BigInt(actual) < BigInt(bound);
 }
 
-/** The selected node, or why there is none. */
+/** The selected node, or why no node matches the pod. */
 export type Placement =
   | { readonly kind: 'on'; readonly node: string }
   | { readonly kind: 'nowhere'; readonly why: string };

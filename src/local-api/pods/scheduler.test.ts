@@ -163,7 +163,7 @@ test('ignores gated pods, pods of other schedulers and terminating pods', async 
   assert.equal(nodeOf(harness.api.pod('gated')), 'n1');
 });
 
-test('binds a pod that tolerates the taint', async () => {
+test('binds a pod to a node whose taint the pod tolerates', async () => {
   await using harness = new Rig();
   await harness.node('n1', { spec: { taints: [{ key: 'a', value: 'b', effect: 'NoExecute' }] } });
   await harness.make(pod('a', { tolerations: [{ key: 'a', operator: 'Equal', value: 'b' }] }));

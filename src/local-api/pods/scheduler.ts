@@ -97,7 +97,7 @@ export class Scheduler implements Controller {
     });
   }
 
-  /** The condition is written only if its message has changed. */
+  /** The PodScheduled condition is written only if its message has changed. */
   #markUnschedulable(pod: StoredObject, message: string): void {
     const { name, namespace } = pod.metadata;
     const known = conditionsOf(pod).find(({ type }) => type === 'PodScheduled');

@@ -36,9 +36,9 @@ function pathOf({ group, version, plural }: ApiResource): string {
 }
 
 /**
- * Creates the catalogue from strategies by plural. A resource that serves the stored objects of
- * another resource needs a view, by plural and group, such as `events.events.k8s.io`; it uses the
- * strategy of the other resource.
+ * Creates the catalogue from strategies by plural. Some resources, such as `events.events.k8s.io`,
+ * serve the stored objects of another resource with its strategy: they are included only if `views`
+ * has an entry for their plural and group.
  */
 export function createCatalogue(
   rules: Readonly<Record<string, ResourceStrategy>>,

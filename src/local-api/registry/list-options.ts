@@ -6,7 +6,8 @@ export interface ListOptions {
   readonly limit: number;
   readonly continue: string;
   /**
-   * The requested version; empty for a read of the latest version, or for a watch from any version.
+   * The requested resource version; empty for a read of the latest version, or for a watch from any
+   * version.
    */
   readonly resourceVersion: string;
   readonly match: '' | 'Exact' | 'NotOlderThan';

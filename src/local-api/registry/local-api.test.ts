@@ -46,7 +46,7 @@ test('returns no response and sends no watch event before the change is durable'
   assert.deepEqual(durability.appended, [harness.store.version - 1, harness.store.version]);
 });
 
-test('sends only durable changes to watchers, in order, and bookmarks up to them', async () => {
+test('sends only durable changes to watchers, in order, and bookmarks only up to the last durable change', async () => {
   const durability = new ScriptedDurability();
   using harness = new LocalApiRig({ durability });
   durability.commit(harness.store.version);

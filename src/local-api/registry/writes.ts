@@ -79,7 +79,7 @@ export class Writes {
 
   /**
    * Admits the object and returns the function that validates and stores it, so that an expensive
-   * create can be split into two turns of the event loop. The second function repeats the checks
+   * create can be split into two turns of the event loop. The returned function repeats the checks
    * whose result another request may have changed in between.
    */
   beginCreate(request: ApiRequest, body: unknown): () => StoredObject {

@@ -197,7 +197,10 @@ export interface IssuedCertificateDeps {
   readonly required: () => Identity;
 }
 
-/** A certificate issued by the own CA, with its key in the same file; renewed when necessary. */
+/**
+ * A certificate issued by the API server's own CA, with its key in the same file; renewed when
+ * necessary.
+ */
 export class IssuedCertificate {
   readonly #deps: IssuedCertificateDeps;
   #pair: KeyPair;

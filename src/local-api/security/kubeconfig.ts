@@ -60,8 +60,8 @@ export interface KubeconfigOptions {
   readonly server: string;
   readonly user: 'admin' | 'node';
   /**
-   * Whether the kubeconfig contains the certificate, so that it can be copied to other machines, or
-   * refers to the file, which clients read again.
+   * `certificate` for a kubeconfig that contains the certificate and can be copied to other
+   * machines; `file` for one that refers to the certificate file, which clients read again.
    */
   readonly credentials: 'certificate' | 'file';
   /** The context name; `kubeling` by default. */

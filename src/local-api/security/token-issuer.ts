@@ -109,7 +109,7 @@ export interface BoundObjectDeps {
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** The token of a terminating object stays valid until this time after its deletion timestamp. */
+/** How long the token of a terminating object stays valid after the object's deletion timestamp. */
 const graceMs = 60_000;
 const invalidated = 'service account token has been invalidated';
 

@@ -128,7 +128,7 @@ test('restores objects and history from the persisted state', () => {
   assert.equal(second.put(pods, object('n'), 'me').metadata.resourceVersion, '41');
 });
 
-test('drops the restored history up to a change whose old object is unknown', () => {
+test('drops the restored history up to a change whose previous object cannot be found', () => {
   const change = {
     version: 7,
     type: 'MODIFIED',

@@ -29,8 +29,9 @@ export interface RestoredState {
   readonly version: number;
   readonly objects: readonly { readonly resource: ApiResource; readonly object: StoredObject }[];
   /**
-   * The latest changes without a gap, sorted. `before` may be omitted if an earlier change of the
-   * log has it; if the old object of a change is unknown, the history up to it is dropped.
+   * The latest changes without a gap, sorted. A change may omit `before` if an earlier change in
+   * the log contains that object; if no change contains it, the history up to the change is
+   * dropped.
    */
   readonly log: readonly StoredChange[];
   /** Changes up to this version are not in the log; derived from the first change by default. */
@@ -87,7 +88,7 @@ export class VersionedStore implements ObjectReader {
     return this.#version;
   }
 
-  /** The version of the latest change since the start; 0 before the first one. */
+  /** The version of the latest change since the start of the process; 0 before the first change. */
   get lastChange(): number {
     return this.#lastChange;
   }

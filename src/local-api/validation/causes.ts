@@ -4,7 +4,10 @@ import { ipAddress } from '../../pods/validation/index.ts';
 import { ipBytes } from '../../protocols/x509/index.ts';
 import type { FieldCause } from '../api/index.ts';
 
-/** Constructors of field causes with the messages of the API server. */
+/**
+ * Constructors for the causes of an Invalid error, each about one field, with the messages of the
+ * API server.
+ */
 
 function cause(
   reason: FieldCause['reason'],

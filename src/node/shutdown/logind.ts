@@ -32,8 +32,9 @@ const systemd = {
   interface: 'org.freedesktop.systemd1.Manager',
 };
 const sighup = 1;
-/** The interval of reads until logind has reloaded its configuration; doubles after each read. */
+/** The maximum number of reads of logind's delay until logind has reloaded its configuration. */
 const polls = 5;
+/** The time after the first of these reads; it doubles after each read. */
 const firstPollMs = 100;
 
 /** Receives shutdowns that systemd-logind announces. */
@@ -47,7 +48,8 @@ export function logindShutdowns(options: LogindOptions): ShutdownSource {
         signal,
       );
       try {
-        // Subscribes to the signal before the state is read, so that no announcement is missed.
+        // Subscribes to PrepareForShutdown before the state is read, so that no announcement is
+        // missed.
         const watch = new LogindInhibitor(bus, options);
         await bus.addMatch(
           `type='signal',sender='${logind.destination}',path='${logind.path}',interface='${logind.interface}',member='PrepareForShutdown'`,

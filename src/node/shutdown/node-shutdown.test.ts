@@ -145,7 +145,7 @@ class Announcer implements ShutdownSource {
 }
 
 describe('a shutdown announced by logind', () => {
-  it('delays an announced shutdown until the pods have terminated and their statuses are reported, and the next shutdown after a cancellation', async () => {
+  it('delays an announced shutdown until the pods have terminated and their statuses are reported; after a cancellation also delays the next shutdown', async () => {
     const announcer = new Announcer();
     const pods = [podOf('low', 0)];
     const { shutdown, clock, story } = aNode({ low: 3 }, pods, { announcer });

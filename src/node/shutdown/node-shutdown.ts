@@ -254,7 +254,10 @@ export interface ShutdownTimesDeps {
   readonly files: Pick<RuntimeFiles, 'readEnd' | 'replace'>;
 }
 
-/** The times of the last node shutdown, which the next kubelet process exports as metrics, too. */
+/**
+ * The start and end times of the last node shutdown, which the next kubelet process exports as
+ * metrics, too.
+ */
 export function shutdownTimes(
   path: string,
   { clock, metrics, files, logger }: ShutdownTimesDeps,

@@ -37,7 +37,10 @@ export function withContainerDefaults<T extends Container>(container: T): T {
   };
 }
 
-/** Sets the defaults that ephemeral containers do not have, because they may have no resources. */
+/**
+ * Sets missing requests of regular and init containers; ephemeral containers must not have
+ * resources.
+ */
 export function withRequests(container: Container): Container {
   const resources = requestsFromLimits(container.resources);
   return resources === undefined ? container : { ...container, resources };

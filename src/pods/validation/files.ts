@@ -91,7 +91,9 @@ export function checkProjected(report: Report, path: FieldPath, projected: Proje
 interface ProjectedFile {
   readonly field: FieldPath;
   readonly file: string;
-  /** The file in the error that is reported when another file of the volume has the same path. */
+  /**
+   * The text by which an error names this file when another file of the volume has the same path.
+   */
   readonly shown: string;
 }
 

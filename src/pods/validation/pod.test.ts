@@ -186,7 +186,7 @@ describe('rejects references of a static pod to API objects', () => {
       assert.deepEqual(await toldAbout(spec, 'name: a', { ...defaultRules, apiReferences: 'allowed' }), []);
     });
 
-  it('with a disabled feature gate, rejects only references to API objects that static pods never have', async () => {
+  it('without the feature gate PreventStaticPodAPIReferences, rejects only references to API objects that a static pod can never use', async () => {
     const rules = { ...defaultRules, enabled: (gate: string) => gate !== 'PreventStaticPodAPIReferences' };
     assert.deepEqual(await toldAbout(withVolume('secret: {secretName: s}'), 'name: a', rules), []);
     assert.equal(
@@ -196,7 +196,7 @@ describe('rejects references of a static pod to API objects', () => {
   });
 });
 
-test('reports all validation errors together, in the order of the fields in the text', async () => {
+test('reports all validation errors together, in the order of the fields in the manifest', async () => {
   const { problems } = await readManifestText(`apiVersion: v1
 kind: Pod
 metadata:

@@ -20,7 +20,7 @@ export interface DbusOptions {
   readonly uid: number;
   /**
    * Whether a signal is delivered to listeners, decided by its header: every user of the machine
-   * may send signals to this connection. Without it no signals are delivered.
+   * may send signals to this connection. Without this function no signals are delivered.
    */
   readonly acceptsSignal?: (header: DbusMessage) => boolean;
 }

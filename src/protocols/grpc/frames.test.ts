@@ -62,7 +62,7 @@ test('rejects a compressed message, because the client offers no encoding', () =
   );
 });
 
-test('joins the pieces of a large message once, not with each piece', () => {
+test('joins the pieces of a large message once, when it is complete', () => {
   const size = 16 << 20;
   const wire = grpcFrame(Buffer.alloc(size, 1));
   const reader = new GrpcMessageReader(size);

@@ -11,8 +11,8 @@ import { TurnLimiter } from './turn-limiter.ts';
 
 const defaultQuota: ConnectionQuota = { anonymous: 512, unprivileged: 1_024 };
 /**
- * The maximum number of all connections; the part above the quotas of other classes remains for
- * trusted clients.
+ * The maximum number of all connections; those above the limits for anonymous and unprivileged
+ * clients are reserved for trusted clients.
  */
 const maxConnections = 4_096;
 
@@ -69,7 +69,7 @@ export class ConnectionGuard {
     server.maxConnections = maxConnections;
     server.prependListener('connection', (socket: Socket) => this.#limiter.add(socket));
     // Node.js reads the limit of the header size when it starts to read a connection, right after
-    // this listener.
+    // the call of this listener.
     server.prependListener('secureConnection', (socket: TLSSocket) => {
       const limited = server as Server & { maxHeaderSize: number };
       limited.maxHeaderSize = socket.authorized ? maxHeaderBytes.withCertificate : maxHeaderBytes.others;

@@ -111,8 +111,8 @@ export class ClientStream {
   }
 
   /**
-   * Delivers body bytes. `frameBytes` includes the padding, as the window does. Throws an
-   * Http2Error if the window is exceeded.
+   * Delivers body bytes. `frameBytes` includes the padding, which counts towards the window, too.
+   * Throws an Http2Error if the window is exceeded.
    */
   receiveData(bytes: Buffer, frameBytes: number, end: 'end' | 'more'): void {
     if (this.#state === 'ended') return;

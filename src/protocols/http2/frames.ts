@@ -140,8 +140,8 @@ export const settingId = {
 } as const;
 
 /**
- * The peer's settings that are used. Its maximum frame size is not: the frames that are sent never
- * exceed the default size.
+ * The peer's settings that this client uses. The peer's maximum frame size is not one of them,
+ * because this client never sends frames above the default size.
  */
 export interface PeerSettings {
   readonly maxConcurrentStreams: number;

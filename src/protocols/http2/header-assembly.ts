@@ -27,7 +27,8 @@ export class HeaderAssembly {
   }
 
   /**
-   * Checks that a frame is allowed between those of a header block. Throws an Http2Error otherwise.
+   * Throws an Http2Error if the frame must not follow the previous one: only CONTINUATION frames
+   * may follow the first frame of an incomplete header block.
    */
   check(type: number, streamId: number): void {
     const open = this.#open;

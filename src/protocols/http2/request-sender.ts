@@ -49,7 +49,8 @@ export class RequestSender {
   }
 
   /**
-   * Records that the peer changed its table size: the next header block starts with a size update.
+   * Records that the peer changed the size of its HPACK table: the next header block starts with a
+   * size update.
    */
   tableChanged(): void {
     this.#sizeUpdateDue = true;

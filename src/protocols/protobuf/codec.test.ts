@@ -118,7 +118,7 @@ describe('creation of protobuf messages', () => {
 });
 
 describe('protobuf scalars', () => {
-  test('the limits of each type are decoded as they were encoded', () => {
+  test('decodes the minimum and the maximum of each type as they were encoded', () => {
     for (const init of [
       { i32: 2 ** 31 - 1, u32: 2 ** 32 - 1, i64: 2n ** 63n - 1n, u64: 2n ** 64n - 1n },
       { i32: -(2 ** 31), u32: 1, i64: -(2n ** 63n), u64: 1n },

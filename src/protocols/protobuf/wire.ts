@@ -78,8 +78,8 @@ export class WireWriter {
   }
 
   /**
-   * Writes a short ASCII string, as most are, because copying it here is faster than a native call;
-   * returns false for other strings.
+   * Writes a short ASCII string without a native call, because most strings are short and the call
+   * would be slower; returns false for other strings.
    */
   #shortAscii(value: string): boolean {
     this.#reserve(value.length + 1);

@@ -165,7 +165,10 @@ export class SpdyConnection implements Disposable {
     for (const stream of [...this.#streams.values()]) this.#fail(stream, why);
   }
 
-  /** Fails a stream unless it was received completely: then it can still be read. */
+  /**
+   * Fails a stream unless it was received completely; a completely received stream can still be
+   * read.
+   */
   #fail(stream: SpdyStream, why: Error): void {
     if (stream.receivedAll) stream.receivedReset();
     else stream.destroy(why);

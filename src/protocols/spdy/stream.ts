@@ -25,7 +25,10 @@ export class SpdyStream extends Duplex {
   readonly id: number;
   readonly #carrier: SpdyStreamCarrier;
   #state: StreamState = 'asked';
-  /** Whether the server has ended its side or the connection: no more data may be pushed. */
+  /**
+   * Whether the server has ended its side of the stream, or the connection has ended: no more data
+   * may be pushed.
+   */
   #receivedAll = false;
 
   constructor(id: number, carrier: SpdyStreamCarrier) {

@@ -12,7 +12,7 @@ async function createHarness(limitMs: number) {
   return { clock, timer, expired: () => expired };
 }
 
-test('calls back once after the full idle limit without a touch', async () => {
+test('calls back once when there was no activity for the full idle limit', async () => {
   const { clock, timer, expired } = await createHarness(1000);
   await clock.advance(900);
   timer.touch();

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../../lib/index.ts';
 
 /**
- * Calls back once after a time without a touch. Touching is cheap: the time of the last touch is
- * only compared when the timer fires.
+ * Calls back once when `touch` was not called for some time. A call of `touch` is cheap: it only
+ * stores the time, which is compared when the timer fires.
  */
 export class IdleTimer implements Disposable {
   readonly #clock: Clock;

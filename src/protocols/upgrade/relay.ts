@@ -80,7 +80,7 @@ class StallWatch implements Disposable {
   #timer: Timer | undefined;
   #isOver = false;
 
-  /** Only sockets are checked; streams of a connection end with it. */
+  /** Only sockets are checked; a stream inside a connection ends with the connection. */
   constructor(clock: Clock, side: Duplex) {
     this.#clock = clock;
     this.#socket = side instanceof Socket ? side : undefined;

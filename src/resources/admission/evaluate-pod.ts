@@ -27,8 +27,8 @@ import type { TolerationRules } from './taints.ts';
 export type AdmissionStanding = 'new' | 'admitted-before' | 'restored';
 
 /**
- * Everything that the admission of a pod depends on, at one moment. The pods in it have their
- * allocated resources, not those of their specs.
+ * Everything on which the admission of a pod depends, read at the same time. The pods in it have
+ * their allocated resources, not those of their specs.
  */
 export interface AdmissionFacts {
   readonly standing: AdmissionStanding;

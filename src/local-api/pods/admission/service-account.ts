@@ -29,7 +29,8 @@ function accountOf(pod: StoredObject, name: string, { objects }: WriteContext): 
   const namespace = pod.metadata.namespace;
   const found = objects.get(apiResources.serviceAccounts, namespace, name);
   if (found !== undefined) return found as unknown as ServiceAccount;
-  // The default account is created in every namespace; a pod may be created before it.
+  // Every namespace gets a default service account, but only after the creation of the namespace: a
+  // pod may be created before its service account.
   if (name === defaultAccount) return {};
   throw podForbidden(
     pod,
@@ -37,7 +38,10 @@ function accountOf(pod: StoredObject, name: string, { objects }: WriteContext): 
   );
 }
 
-/** Mirror pods must not reference API objects, except those from manifests. */
+/**
+ * A mirror pod must not reference service accounts or other API objects; secrets that come from
+ * manifests are allowed.
+ */
 function admitMirrorPod(pod: StoredObject, { objects }: WriteContext): StoredObject {
   const { spec } = typed(pod);
   if (spec.serviceAccountName) throw podForbidden(pod, 'a mirror pod may not reference service accounts');
@@ -85,7 +89,10 @@ function suffix(random: Random): string {
   return Array.from({ length: 5 }, () => letters[randomInt(random, letters.length)]).join('');
 }
 
-/** kube-apiserver recognizes injected tokens by this odd number of seconds. */
+/**
+ * The lifetime of injected tokens in seconds: kube-apiserver recognizes them by this unusual
+ * number.
+ */
 const tokenSeconds = 3607;
 
 function tokenVolume(name: string): Volume {
