@@ -134,7 +134,7 @@ describe('reservations', () => {
     assert.deepEqual(amount, { milliCpu: 750, memoryBytes: 1_610_612_736, pids: 100 });
   });
 
-  it('prefers reservedSystemCPUs to the reserved CPU amounts', () => {
+  it('reserves the CPUs of reservedSystemCPUs instead of the reserved CPU amounts', () => {
     assert.equal(reservedAmount({ ...some, reservedSystemCPUs: '0-1,3' }).milliCpu, 3000);
   });
 

@@ -42,7 +42,10 @@ export class PendingAdmissions implements AsyncDisposable {
     this.#pods.delete(uid);
   }
 
-  /** Cancels the admission of a pod that was removed or is terminating; it reports no decision. */
+  /**
+   * Cancels the admission of a pod that was removed or is terminating; no decision is reported for
+   * the pod.
+   */
   cancel(uid: PodUid): void {
     const message = 'Cannot admit the pod: it was removed or its admission was restarted';
     this.#pods.get(uid)?.controller.abort(new KubelingError('CANCELLED', message));

@@ -184,7 +184,7 @@ describe('PodAdmission', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('preempts pods for a critical pod, and admits it when they have terminated', async () => {
+  it('preempts pods for a critical pod, and admits the critical pod when the preempted pods have terminated', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world, registry } = aWorld([old]);
     world.preempt = async (_victim, signal) => {

@@ -14,8 +14,8 @@ export interface PodAdmissionDeps {
   readonly journal: Pick<PodJournal, 'step'>;
   readonly pending: PendingAdmissions;
   /**
-   * Returns the facts for admission at this moment. A pending pod counts among the other pods for
-   * every pod whose admission began later.
+   * Returns the current state of the node, its pods and the given pod, from which the admission is
+   * decided. A pending pod counts among the other pods for every pod whose admission began later.
    */
   readonly facts: (pod: Pod, operation: AdmissionOperation) => AdmissionFacts;
   /** Reads this node's Node object from the API server. */
@@ -29,7 +29,10 @@ export interface PodAdmissionDeps {
   readonly wasAdmitted: (uid: PodUid) => boolean;
   /** Allocates exclusive resources and devices; undefined on a node without them. */
   readonly allocator?: PodResourceAllocator | undefined;
-  /** Called for a pod that has run since before this kubelet process started: it keeps its exclusive resources. */
+  /**
+   * Called for a pod that has run since before this kubelet process started: the pod keeps its
+   * exclusive resources.
+   */
   readonly adopt?: ((pod: Pod) => void) | undefined;
   /**
    * What happens to new pods under node pressure: `refuse` rejects them at a limited rate, so that
@@ -52,7 +55,10 @@ interface Progress {
   readonly pressureDeadlineMs: number;
   /** The result of allocating exclusive resources and devices. */
   allocation?: 'done' | Rejection;
-  /** The Node object read from the API server during this admission. */
+  /**
+   * The Node object that was read from the API server during this admission; undefined if it was
+   * not read.
+   */
   node?: Node;
   /** The victims killed for this pod so far. */
   victims?: ReadonlySet<PodUid>;
@@ -104,8 +110,8 @@ export class PodAdmission {
   }
 
   /**
-   * Returns why an admitted pod cannot get the resources of its changed spec now; undefined if it
-   * can. A resize preempts no pods.
+   * Returns why an admitted pod cannot get the resources of its changed spec now; undefined if the
+   * pod can get them. A resize preempts no pods.
    */
   resizeRejection(pod: Pod): Rejection | undefined {
     const evaluation = evaluatePod(pod, this.#deps.facts(pod, 'resize'));

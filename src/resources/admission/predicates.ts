@@ -46,8 +46,9 @@ export function predicateFailures(
 }
 
 /**
- * Predicates that are checked only for new pods. A pod that was admitted before is also not rejected for a shortage:
- * labels, taints and allocatable resources of the node may have changed since its admission.
+ * Predicates that are checked only for new pods. Like a shortage of resources, a failure of these
+ * predicates does not reject a pod that was admitted before: labels, taints and allocatable
+ * resources of the node may have changed since its admission.
  */
 const newPodsOnly: ReadonlySet<string> = new Set<Mismatch['predicate']>(['NodeAffinity', 'TaintToleration']);
 

@@ -37,7 +37,7 @@ describe('chooseVictims: pods to preempt for a critical pod', () => {
     assert.equal(chosen(rest, short('cpu', 400n)), 'c a b');
   });
 
-  it('prefers victims of lower QoS, and higher ones only for what those cannot release', () => {
+  it('prefers victims of lower QoS classes, and chooses victims of a higher class only for resources that the lower classes cannot release', () => {
     const rest = [guaranteed('g', '300m'), burstable('b', '300m'), bestEffort('e')];
     assert.equal(chosen(rest, short('cpu', 200n)), 'b');
     assert.equal(chosen(rest, short('cpu', 400n)), 'b g');

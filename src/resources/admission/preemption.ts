@@ -23,8 +23,9 @@ const highestQosFirst: readonly QosClass[] = ['Guaranteed', 'Burstable', 'BestEf
 
 /**
  * Chooses the victims that must terminate so that the pod fits: as few as possible, and those of
- * lower QoS first. Pods of a higher QoS class are chosen only for what all lower ones together
- * cannot release. Of two equal candidates, the one with the smaller requests is chosen.
+ * lower QoS classes first. Pods of a higher QoS class are chosen only for resources that all pods
+ * of lower classes together cannot release. Of two equal candidates, the one with the smaller
+ * requests is chosen.
  */
 export function chooseVictims(pod: Pod, others: readonly Pod[], short: readonly Shortage[]): VictimChoice {
   const needs: Needs = new Map(short.map((one) => [one.resource, shortfall(one)]));
@@ -37,7 +38,7 @@ export function chooseVictims(pod: Pod, others: readonly Pod[], short: readonly 
   for (const name of highestQosFirst) {
     const ofClass = byClass.get(name) ?? [];
     cheaper = cheaper.filter((other) => !ofClass.includes(other));
-    // Victims of lower QoS come first in the list, so they are also killed first.
+    // Victims of lower QoS classes are first in the list, so they are also killed first.
     victims = [...closestToNeeds(ofClass, remaining(needs, [...victims, ...cheaper])), ...victims];
   }
   return { found: true, victims };

@@ -258,7 +258,7 @@ test('an edit that is reverted leaves no pending resize', async () => {
   assert.equal(node.manager.size, 0);
 });
 
-test('completes a resize when the pod runs with its allocation, but not after an observation older than the resize', async () => {
+test('completes a resize when the pod runs with its allocated resources, but ignores an observation older than the resize', async () => {
   const { begin, events } = createHarness(1_000);
   const node = await begin();
   const old = asking({ cpu: '100m' });

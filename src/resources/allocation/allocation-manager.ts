@@ -51,7 +51,10 @@ const retryMs = 180_000;
  */
 export class AllocationManager {
   readonly #deps: AllocationManagerDeps;
-  /** The UIDs of pods whose spec differs from their allocation, except infeasible resizes. */
+  /**
+   * The UIDs of pods whose spec differs from their allocation, except pods whose resize is
+   * infeasible.
+   */
   readonly #pending = new Set<PodUid>();
   readonly #hint: HintLatch;
   #trigger: ResizeTrigger = 'periodic_retry';
@@ -86,7 +89,10 @@ export class AllocationManager {
     if (this.#pending.size > 0) this.retrySoon('pods_added');
   }
 
-  /** Called when a pod was edited. A resize that fits is allocated before this returns. */
+  /**
+   * Called when the spec of a pod was edited. A resize that fits is allocated before this function
+   * returns.
+   */
   podUpdated(before: Pod | undefined, pod: Pod): void {
     const { uid } = pod.metadata;
     if (this.#pods.allocated.get(uid) === undefined) return;
@@ -133,7 +139,10 @@ export class AllocationManager {
     }
   }
 
-  /** Called at each sync of the pod with whether it runs with its allocated resources. */
+  /**
+   * Called at each sync of the pod; `resize` is `in-progress` until the pod runs with its allocated
+   * resources.
+   */
   resizeObserved(pod: Pod, resize: 'in-progress' | 'none'): void {
     const { journal } = this.#deps;
     const { conditions } = this.#pods;

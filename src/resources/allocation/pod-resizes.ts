@@ -41,8 +41,8 @@ export class PodResizes {
   }
 
   /**
-   * Requests a full inspection of the containers after a resize, because only that shows its
-   * result.
+   * Requests a full inspection of the containers after a resize, because only a full inspection
+   * shows the result of the resize.
    */
   synced(pod: Pod, { actions }: SyncPodResult): void {
     const { manager, reinspect } = this.#deps;

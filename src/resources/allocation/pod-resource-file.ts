@@ -2,9 +2,9 @@ import { describeError, type Logger, type WriteOptions } from '../../lib/index.t
 import { type PodAllocation, type PodUid, sameAllocation } from '../../pods/index.ts';
 import { decodeAllocations, encodeAllocations } from './checkpoint.ts';
 
-/** The file operations that the checkpoint needs. */
+/** The file operations for reading and writing a checkpoint. */
 export interface AllocationFiles {
-  /** Reads the end of a regular file; undefined if it does not exist. */
+  /** Returns the last `maxBytes` of a regular file; undefined if the file does not exist. */
   readEnd(path: string, maxBytes: number): Promise<Buffer | undefined>;
   /** Replaces the file atomically. */
   replace(path: string, text: string, options: WriteOptions): Promise<void>;
@@ -14,7 +14,10 @@ export interface PodResourceFileDeps {
   readonly path: string;
   readonly files: AllocationFiles;
   readonly logger: Logger;
-  /** Called after a corrupt file was moved aside; its content is restored from other sources. */
+  /**
+   * Called after a corrupt checkpoint file was moved aside; the content of the file is then
+   * restored from other sources.
+   */
   readonly corrupted: (message: string) => void;
 }
 
@@ -33,8 +36,9 @@ export class PodResourceFile {
   #writing: Promise<void> | undefined;
   #isDirty = false;
   /**
-   * What the next write must survive. After a power failure, the pod sources deliver a new pod
-   * again, but a changed allocation exists only in this file.
+   * Whether the next write must survive a power failure or only a crash of the kubelet. After a
+   * power failure, the pod sources deliver a new pod again, but a changed allocation exists only in
+   * this file.
    */
   #survives: 'power-cut' | 'crash' = 'crash';
 

@@ -36,8 +36,8 @@ export interface CgroupManagerDeps {
 }
 
 /**
- * The controllers in whose cgroup v1 trees a cgroup must exist to count as existing. Others, such
- * as devices, may be created by the runtime only.
+ * The controllers in whose cgroup v1 trees a cgroup must exist to count as existing. In the trees
+ * of other controllers, such as devices, a cgroup may be missing until the runtime creates it.
  */
 const decisiveV1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'systemd', 'pids', 'hugetlb'];
 const decisiveV2 = ['cpu', 'cpuset', 'memory', 'hugetlb', 'pids'];

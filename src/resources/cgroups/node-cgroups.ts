@@ -49,8 +49,8 @@ export interface NodeCgroupDeps {
 }
 
 /**
- * Creates the cgroups above the pods at startup and restores them periodically. Dispose last, after
- * all users of cgroups.
+ * Creates the parent cgroups of the pods at startup and restores them periodically. Dispose last,
+ * after all users of cgroups.
  */
 export interface CgroupUpkeep extends Disposable {
   start(signal: AbortSignal): Promise<void>;
@@ -176,8 +176,8 @@ function systemCgroups(
 }
 
 /**
- * Runs the upkeep of all cgroups as one part: `start` resolves when the cgroups exist; `run`
- * resolves only when it is aborted, because the node treats a loop that returns as failed.
+ * Combines the parts that maintain cgroups: `start` resolves when the cgroups exist; `run` resolves
+ * only when it is aborted, because the node treats a loop that returns as failed.
  */
 function together(parts: readonly UpkeepPart[], cgroups: CgroupManager): CgroupUpkeep {
   return {

@@ -260,7 +260,7 @@ describe('node allocatable enforcement', () => {
     assert.deepEqual(told, ['enforced']);
   });
 
-  it('retries node allocatable every minute while pods use more than that, and blocks no pod', async () => {
+  it('retries setting the limits of node allocatable every minute while pods use more than these limits, and blocks no pod', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v1' });
     const { qos, clock, told } = await anEnforcedNode(host);
     const kubepods = '/sys/fs/cgroup/memory/kubepods';

@@ -10,7 +10,10 @@ export interface QosContainerManagerDeps {
   readonly cgroupRoot: CgroupName;
   /** The cgroup values of kubepods. */
   readonly kubepods: CgroupValues;
-  /** Reports the enforcement of node allocatable as event; it is only logged if undefined. */
+  /**
+   * Reports as event whether the limits of node allocatable were set; if undefined, the result is
+   * only logged.
+   */
   readonly enforcement?: EnforcementObserver | undefined;
   /**
    * `all` writes all CPUs to the cpuset of kubepods, so that systemd keeps the cpuset controller
@@ -28,8 +31,8 @@ export interface QosContainerManagerDeps {
 }
 
 /**
- * `enforced` is called once when the limits of kubepods are set, `failed` at each failure to set
- * them. Neither throws.
+ * `enforced` is called once when the limits of kubepods are set, and `failed` whenever setting
+ * these limits fails. Neither function throws.
  */
 export interface EnforcementObserver {
   enforced(): void;
@@ -114,7 +117,7 @@ export class QosContainerManager {
 
   /**
    * Pods start concurrently, so the weights are computed and written one at a time: the last write
-   * has the newest pods.
+   * includes the newest pods.
    */
   async #exclusively(write: (shares: number) => Promise<void>, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire('burstable', signal);

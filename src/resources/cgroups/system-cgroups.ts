@@ -8,7 +8,7 @@ export interface ProcessFacts {
   readonly ownPid: number;
   /** Whether the process is a kernel thread; such a process has no executable. */
   isKernelThread(pid: number): Promise<boolean>;
-  /** Whether the process is in the PID namespace of PID 1, which a container process is not. */
+  /** Whether the process is in the PID namespace of PID 1; a container process is not. */
   isOfHost(pid: number): Promise<boolean>;
 }
 
@@ -27,7 +27,7 @@ export interface SystemCgroupsDeps {
 
 const upkeepMs = 60_000;
 /**
- * How many more times the list of processes is read, because processes fork while they are moved.
+ * How many times the list of processes is read again, because processes fork while they are moved.
  */
 const rounds = 10;
 

@@ -7,7 +7,10 @@ import { writeValues } from './write-values.ts';
 
 const base = '/sys/fs/cgroup';
 
-/** A cgroup `x` in every tree that records the writes in order. */
+/**
+ * Creates a fake cgroup `x` in every controller tree; all writes to the cgroup are recorded in
+ * order.
+ */
 async function aCgroup(mode: 'v1' | 'v2', mounts?: readonly string[]) {
   const host = new SimulatedCgroupHost({ mode, ...(mounts === undefined ? {} : { mounts }) });
   const layout = await detectCgroupLayout(host);

@@ -43,7 +43,10 @@ export class CpuManager implements HintProvider {
   readonly #changes: HintLatch;
   /** The cpuset last applied to each running container, by container ID. */
   #appliedCpusets: ReadonlyMap<string, string> = new Map();
-  /** The cpuset that the next instance of each container was or will be created with. */
+  /**
+   * The cpuset with which the newest instance of each container was created or its next instance
+   * will be created.
+   */
   readonly #plannedCpusets = new Map<PodUid, Map<string, string>>();
 
   constructor(deps: CpuManagerDeps) {

@@ -165,7 +165,7 @@ describe('device manager', () => {
     await assert.rejects(grants(), { message: `endpoint ${gadget} has been stopped` });
   });
 
-  it('allocates devices again at the container start if their checkpoint entry was lost', async () => {
+  it('allocates devices at the container start if the checkpoint entry of their previous allocation was lost', async () => {
     await using harness = new DeviceRig();
     await harness.startWith(gadget, three);
     const pod = podOf('one', 1);

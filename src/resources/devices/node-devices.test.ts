@@ -11,7 +11,7 @@ import { NodeDevices } from './node-devices.ts';
 const { signal } = new AbortController();
 const node = { status: { allocatable: { cpu: '2', [gadget]: '1' } } };
 
-/** A node whose kubelet is restarted while the plugins and files remain. */
+/** A test node whose kubelet can be restarted; the device plugins and the files remain. */
 class Rig implements AsyncDisposable {
   readonly clock = new VirtualClock();
   readonly host = new SimulatedDevices(this.clock);

@@ -66,7 +66,7 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
     );
   }
 
-  /** Resolves with the UID of the next pod with a changed device health. */
+  /** Resolves with the UID of the next pod whose devices changed their health. */
   async next(signal: AbortSignal): Promise<string> {
     for (;;) {
       const [uid] = this.#unhealthy;
@@ -134,8 +134,8 @@ export class NodeDevices implements PodResourceAllocator, HintProvider, PluginHa
   }
 
   /**
-   * Returns the Node object with at least the allocated devices as allocatable if the pod has
-   * devices, even if their plugin is disconnected.
+   * Returns the Node object. If the pod has devices, allocatable includes at least these devices,
+   * even if their plugin is disconnected.
    */
   nodeFor({ metadata: { uid } }: Pod, node: Node): Node {
     const manager = this.#manager;

@@ -11,7 +11,7 @@ function amountsIn(harness: DeviceRig): string {
 }
 
 describe('device plugins', () => {
-  it('calls GetDevicePluginOptions and ListAndWatch once per registration of a plugin', async () => {
+  it('calls GetDevicePluginOptions and ListAndWatch once for each registration of a plugin', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, two);
     assert.deepEqual(plugin.calls, ['getDevicePluginOptions {}', 'listAndWatch']);
@@ -85,7 +85,7 @@ describe('device plugins', () => {
     assert.equal(plugin.calls.filter((call) => call === 'listAndWatch').length, 1);
   });
 
-  it('does not call a plugin again that ended its ListAndWatch stream', async () => {
+  it('does not repeat the ListAndWatch call after the plugin has ended the stream', async () => {
     for (const error of [undefined, GrpcError.fromPeer('UNAVAILABLE', 'I leave')]) {
       await using harness = new DeviceRig();
       const plugin = await harness.startWith(gadget, two);
@@ -96,7 +96,7 @@ describe('device plugins', () => {
     }
   });
 
-  it('calls ListAndWatch again for a plugin that lost only its connection', async () => {
+  it('repeats the ListAndWatch call when only the connection to the plugin was lost', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, two);
     plugin.breakConnections();
@@ -119,7 +119,7 @@ describe('device plugins', () => {
     assert.equal(amountsIn(harness), '2 of 2');
   });
 
-  it('keeps the devices of a plugin that registers again when its previous connection ends', async () => {
+  it("keeps the devices of a plugin that has registered again when the plugin's previous connection ends", async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, two);
     await harness.pass(harness.host.register(plugin));

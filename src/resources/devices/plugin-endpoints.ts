@@ -18,7 +18,9 @@ export interface PluginEndpointsDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Called when a plugin has listed its devices; `before` is its previous list. */
+  /**
+   * Called when a plugin has listed its devices; `before` is the previous list of the same plugin.
+   */
   readonly listed: (resource: string, before: ReadonlyMap<string, Device>) => void;
   /** Called when the set of available devices has changed. */
   readonly changed: () => void;
@@ -117,8 +119,8 @@ export class PluginEndpoints {
 
   /**
    * Calls ListAndWatch again after a lost connection while the same socket file exists. A restarted
-   * plugin has another socket and registers itself; a ListAndWatch call before that could end the
-   * stream of its own registration.
+   * plugin creates another socket file and registers itself; calling ListAndWatch before this
+   * registration could end the stream of the registration.
    */
   async #reconnect({ resource, socket, identity }: PluginConnection, signal: AbortSignal): Promise<void> {
     const { host, table, clock, random, logger } = this.#deps;

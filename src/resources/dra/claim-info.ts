@@ -21,7 +21,7 @@ export interface ClaimInfo {
   readonly namespace: string;
   /** The UIDs of the pods that use the claim. */
   readonly pods: ReadonlySet<string>;
-  /** The devices prepared so far, for each driver of the claim's allocation. */
+  /** For each driver of the claim's allocation, the devices that the driver has prepared so far. */
   readonly drivers: ReadonlyMap<string, readonly ClaimDevice[]>;
 }
 
@@ -123,7 +123,7 @@ export interface ResourceClaim {
   };
 }
 
-/** A resource claim of the pod, by the name that its containers use for it. */
+/** A resource claim of a pod, with the name by which the containers of the pod refer to it. */
 export interface PodClaim {
   /**
    * The name of the claim in the pod spec; undefined for the claim that the scheduler creates for

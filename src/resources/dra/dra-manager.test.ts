@@ -39,7 +39,7 @@ class Node {
   readonly claims = new Map<string, ResourceClaim>();
   readonly alive = new Set<string>();
   /**
-   * The error that a driver returns for a call, such as "prepare gpu"; without one the call
+   * The errors that drivers return, by call such as "prepare gpu"; a call without an entry
    * succeeds.
    */
   readonly errors = new Map<string, string>();
@@ -106,7 +106,7 @@ class Node {
 }
 
 describe('resource claims of pods', () => {
-  it('prepares claims before the pod starts, passes them to its containers, and unprepares them after it', async () => {
+  it('prepares claims before the pod starts, passes them to its containers, and unprepares them after the pod has terminated', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a']));
     const manager = await node.start();
@@ -142,7 +142,7 @@ describe('resource claims of pods', () => {
     assert.deepEqual(decodeClaims(node.text ?? ''), []);
   });
 
-  it('unprepares a claim shared by several pods after the last pod', async () => {
+  it('unprepares a claim shared by several pods after the last of these pods has terminated', async () => {
     const node = new Node();
     node.claims.set('gpu', aClaim('gpu', ['a', 'b']));
     const manager = await node.start();
@@ -299,7 +299,7 @@ describe('resource claims of pods', () => {
     assert.deepEqual(decodeClaims(node.text ?? ''), []);
   });
 
-  it('starts without claims if the checkpoint cannot be read, and logs that', async () => {
+  it('starts without claims if the checkpoint cannot be read, and logs the failure', async () => {
     const node = new Node();
     node.text = '{"Data":"{}","Checksum":1}';
     assert.equal((await node.start()).size, 0);
@@ -331,7 +331,7 @@ describe('the claim checkpoint', () => {
     assert.deepEqual(decodeClaims(encodeClaims([claim])), [claim]);
   });
 
-  it('the claim checkpoint is consistent for any order of operations and empty in the end', async () => {
+  it('for any order of operations and restarts, claims are prepared exactly while a pod uses them', async () => {
     const step = fc.record({
       pod: fc.constantFrom('a', 'b', 'c'),
       verb: fc.constantFrom('prepare', 'unprepare', 'restart'),

@@ -239,8 +239,8 @@ export class DraManager {
     for (const { metadata } of claims) {
       const { devices = [] } = answers[metadata.uid] ?? {};
       const ready = devices.map(({ shareId, ...device }) => ({ ...device, shareId: shareId || undefined }));
-      // The response of a driver contains all prepared devices of the claim, also after repeated
-      // calls.
+      // The response of a driver contains all prepared devices of the claim, even if the driver is
+      // called repeatedly.
       this.#change(keyOf(metadata), (entry) => ({
         ...entry,
         drivers: new Map([...entry.drivers, [driver, ready]]),
@@ -280,7 +280,10 @@ export class DraManager {
   }
 }
 
-/** Returns the requests of the container; none for a pod whose claims have not been created yet. */
+/**
+ * Returns the claim requests of the container; none for a pod whose claims have not been created
+ * yet.
+ */
 function requestsMade(...of: Parameters<typeof requestsOf>): ReturnType<typeof requestsOf> {
   try {
     return requestsOf(...of);
@@ -294,8 +297,8 @@ function keyOf({ namespace, name }: { readonly namespace: string; readonly name:
 }
 
 /**
- * The name of a prepared request may contain one of several alternatives, as in
- * request/alternative; containers name only the request.
+ * The name of a prepared request may have the form request/alternative, if the claim lists several
+ * alternatives for the request; containers name only the request.
  */
 function idsFor({ requestNames, cdiDeviceIds }: ClaimDevice, request: string): readonly string[] {
   const isFor = request === '' || requestNames.length === 0 || requestNames.includes(request);

@@ -84,7 +84,10 @@ export function nextConditionExpiryMs(
   return Math.min(...ends.filter((endMs) => endMs > nowMs), Number.POSITIVE_INFINITY);
 }
 
-/** Returns the thresholds that are met, or those whose minimum reclaim is not reached. */
+/**
+ * Returns the thresholds that are met; with `reclaim-too`, also those whose minimum reclaim is not
+ * reached yet.
+ */
 export function thresholdsMet(
   thresholds: readonly EvictionThreshold[],
   observations: Observations,
@@ -130,8 +133,8 @@ const nearShare = 0.05;
 
 /**
  * Returns when to evaluate the thresholds again: after the normal interval, or earlier if a signal
- * is near its threshold or would reach it at the current rate, because the kernel does not report
- * that in general.
+ * is near its threshold or would reach it at the current rate, because the kernel sends no
+ * notification for most thresholds.
  */
 export function nextCheckMs(
   thresholds: readonly EvictionThreshold[],

@@ -24,8 +24,8 @@ export class EventFd implements Disposable {
   }
 
   /**
-   * Calls the callback at the first event, never after disposal. Call once. Until the event it
-   * occupies one thread of the libuv pool.
+   * Calls the callback at the first event, never after disposal. Call this method only once. Until
+   * the event, the wait occupies one thread of the libuv pool.
    */
   onEvent(happened: () => void): void {
     if (this.#use !== 'unused') throw new Error('EventFd.onEvent must be called only once');

@@ -55,7 +55,10 @@ function aNode(parts: Partial<EvictionSettings> = {}) {
     looks: [] as number[],
     podLooks: 0,
     layersNeeded: [] as (number | undefined)[],
-    /** The memory thresholds set for notification, and a function that fires the notification. */
+    /**
+     * The memory thresholds whose notification is enabled, and a function that fires the
+     * notification.
+     */
     alarm: undefined as
       | { readonly rooms: readonly MemoryHeadroom[]; readonly goesOff: () => void }
       | undefined,

@@ -252,8 +252,8 @@ export class EvictionManager {
       logger.warn('No pod can be evicted under resource pressure', { resource, pods: pods.length });
       return undefined;
     }
-    // Requests new layer sizes: stale ones would select the wrong pod after another one has just
-    // filled the disk.
+    // Requests new layer sizes: with stale sizes, the wrong pod would be evicted after another pod
+    // has just filled the disk.
     const layersAtMs = diskParts(name, layout).includes('rootfs') ? observations.get(name)?.atMs : undefined;
     const measures = await this.#measure(candidates, { layersAtMs }, signal);
     const [pod] = rankPods(candidates, { signal: name, layout, measures });

@@ -112,8 +112,8 @@ export const evictedReason = 'Evicted';
 export interface EvictionDecision {
   readonly message: string;
   /**
-   * `told` adds the condition DisruptionTarget to the pod status; `not-told` is used for pods above
-   * their own limits.
+   * `told` adds the condition DisruptionTarget to the status of the evicted pod; `not-told` is used
+   * for pods that exceeded their own limits.
    */
   readonly disruption: 'told' | 'not-told';
 }

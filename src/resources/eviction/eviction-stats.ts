@@ -24,13 +24,13 @@ export interface DiskObservation {
 /** The available resources of the node; a resource whose amount is unknown is undefined. */
 export interface NodeObservation {
   readonly memory?: MemoryObservation | undefined;
-  /** The available memory of kubepods. */
+  /** The available memory of the cgroup kubepods, which contains all pods. */
   readonly podsMemory?: SignalObservation | undefined;
-  /** The file system of pods: volumes and logs. */
+  /** The file system for the volumes and logs of pods. */
   readonly nodefs?: DiskObservation | undefined;
-  /** The file system of images. */
+  /** The file system for images. */
   readonly imagefs?: DiskObservation | undefined;
-  /** The file system of writable container layers. */
+  /** The file system for writable container layers. */
   readonly containerfs?: DiskObservation | undefined;
   readonly pids?: SignalObservation | undefined;
 }
@@ -55,13 +55,13 @@ export interface PodResourceUsage {
   readonly containers: readonly ContainerResourceUsage[];
   /** The disk usage by volume name. */
   readonly volumes: ReadonlyMap<string, FilesUsage>;
-  /** The usage of other files of the pod on the disk, such as its hosts file. */
+  /** The disk usage of the pod's other files, such as its hosts file. */
   readonly others?: FilesUsage | undefined;
 }
 
 /**
- * The layout of file systems: `single` has images and containers on nodefs, `dedicated` both on one
- * other file system, `split` only the images on another one.
+ * The layout of file systems: `single`: images and containers are on nodefs; `dedicated`: both are
+ * on one other file system; `split`: only the images are on another file system.
  */
 export type DiskLayout = 'single' | 'dedicated' | 'split';
 
@@ -86,8 +86,8 @@ export interface EvictionStats {
 
 export interface StatsRequirements {
   /**
-   * The layer sizes must have been measured at or after this time; runtimes measure them only
-   * periodically. The wait for them is limited.
+   * The layer sizes must have been measured at or after this time; runtimes measure layer sizes
+   * only periodically. The wait for newer sizes is limited.
    */
   readonly layersAtMs?: number | undefined;
 }

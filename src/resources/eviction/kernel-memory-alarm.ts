@@ -6,12 +6,12 @@ export interface KernelMemoryAlarmDeps {
   readonly logger: Logger;
   readonly cgroups: CgroupHost;
   readonly watch: WatchMemory;
-  /** The cgroup of all pods, below the controller tree. */
+  /** The path of the cgroup of all pods, relative to the root of each controller tree. */
   readonly podsCgroup: string;
 }
 
 /**
- * Watches memory with notifications of the kernel (cgroups v1). Without them, for example with
+ * Uses memory notifications of the kernel (cgroups v1). Where the kernel has none, for example with
  * cgroups v2, memory is only polled.
  */
 export class KernelMemoryAlarm implements MemoryThresholdNotifier {

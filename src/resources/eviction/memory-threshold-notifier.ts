@@ -17,7 +17,8 @@ export interface MemoryThresholdNotifier extends Disposable {
 }
 
 /**
- * Returns the margin above each memory threshold; one that is already met needs no notification.
+ * Returns the margin above each memory threshold; a threshold that is already met is omitted,
+ * because it needs no notification.
  */
 export function memoryHeadrooms(
   thresholds: readonly EvictionThreshold[],

@@ -4,7 +4,7 @@ import type { LimitSignal } from './local-storage.ts';
 
 export interface EvictionObserver {
   evicted(signal: EvictionSignal | LimitSignal): void;
-  /** Observes the age of the stats that led to the eviction. */
+  /** Observes the age of the stats at the time of the eviction that they caused. */
   statsAge(signal: EvictionSignal, seconds: number): void;
 }
 

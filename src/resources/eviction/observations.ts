@@ -66,7 +66,10 @@ export const pressureConditions = ['MemoryPressure', 'DiskPressure', 'PIDPressur
 
 export type PressureCondition = (typeof pressureConditions)[number];
 
-/** What each signal is about. A new signal must get an entry here. */
+/**
+ * The starved resource and the node condition of each eviction signal. A new signal must get an
+ * entry here.
+ */
 const subjects: Readonly<Record<EvictionSignal, readonly [StarvedResource, PressureCondition]>> = {
   'memory.available': ['memory', 'MemoryPressure'],
   'allocatableMemory.available': ['memory', 'MemoryPressure'],

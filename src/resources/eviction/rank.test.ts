@@ -75,7 +75,7 @@ describe('rankPods: the eviction order', () => {
     assert.equal(ranked('memory.available', sketches), 'most more little much');
   });
 
-  it('ranks usage equal to the request as not above it', () => {
+  it('a usage equal to the request is not ranked as above the request', () => {
     const sketches = [
       { name: 'exact', requests: { memory: '500' }, ...using(500) },
       { name: 'one', ...using(1) },
@@ -114,7 +114,7 @@ describe('rankPods: the eviction order', () => {
     assert.equal(ranked('pid.available', sketches), 'many few dear');
   });
 
-  it('never ranks a pod within its requests before one above them, and omits no pod', () => {
+  it('never ranks a pod within its requests before a pod above its requests, and omits no pod', () => {
     const sketch = fc.record({
       name: fc.uuid(),
       priority: fc.integer({ min: -3, max: 3 }),

@@ -78,7 +78,7 @@ describe('devices and CPUs of one container', () => {
   });
 });
 
-describe('a configuration the machine does not support', () => {
+describe('the configuration of the resource allocator', () => {
   it('rejects a configuration at startup that the machine does not support', async () => {
     await using harness = new DeviceRig();
     const refused = (settings: ExclusiveResourceSettings, message: RegExp, count?: number) =>

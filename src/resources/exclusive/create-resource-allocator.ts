@@ -163,7 +163,7 @@ export interface ExclusiveResourceSettings {
     | {
         /** The number of CPUs reserved for the system. */
         readonly reservedCount: number;
-        /** The reserved CPUs, such as 0-1,4; empty for the first ones. */
+        /** The reserved CPUs, such as 0-1,4; if empty, CPUs of the first cores are reserved. */
         readonly reservedCpus: string;
         /** The cpuManagerPolicyOptions as configured, not parsed yet. */
         readonly options: Readonly<Record<string, string>>;
@@ -184,9 +184,7 @@ export interface ExclusiveResourceSettings {
           readonly numaNode: number;
           readonly limits: ReadonlyMap<string, bigint>;
         }[];
-        /**
-         * The amount that the reserved memory of all NUMA nodes must add up to, by resource name.
-         */
+        /** The required sum of the reserved memory of all NUMA nodes, by resource name. */
         readonly required: ReadonlyMap<string, bigint>;
       }
     | undefined;

@@ -26,8 +26,8 @@ export interface ResetStaticPoliciesDeps {
 }
 
 /**
- * Reverts the effects of a static policy that is no longer configured: unpins the containers from
- * their CPUs or NUMA nodes and resets the checkpoint.
+ * Reverts the effects of a static policy that is no longer configured: allows the containers all
+ * CPUs or NUMA nodes again and resets the checkpoint.
  */
 export async function resetStaticPolicies(
   left: readonly ('cpu' | 'memory')[],

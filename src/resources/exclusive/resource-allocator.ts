@@ -16,7 +16,7 @@ export interface ContainerPlacement {
 }
 
 /**
- * The allocated and allocatable resources of each manager; undefined if the manager is disabled.
+ * The allocated and allocatable resources by resource manager; undefined for a disabled manager.
  */
 export interface AllocatedResources {
   /** The exclusive CPUs of each container. */
@@ -42,8 +42,8 @@ export interface ExclusiveResources extends PodResourceAllocator {
   /** Restores the allocations of a previous kubelet. Call before any other method. */
   restore(signal: AbortSignal): Promise<void>;
   /**
-   * Allocates the exclusive resources of a pod that a previous kubelet started. If that fails, the
-   * pod continues unchanged.
+   * Allocates the exclusive resources of a pod that a previous kubelet started. If the allocation
+   * fails, the pod continues unchanged.
    */
   adopt(pod: Pod): void;
   /** Returns the CPU and memory placement of a container that is about to be created. */
@@ -65,7 +65,10 @@ export interface ResourceAllocatorDeps {
   /** Whether containers with exclusive CPUs have a CPU quota. */
   readonly quota: 'kept' | 'lifted';
   readonly memory: MemoryManager | undefined;
-  /** Reverts the effects of a previously configured policy; called before the restore. */
+  /**
+   * Reverts the effects of a previously configured policy; called before the previous allocations
+   * are restored.
+   */
   readonly resetPolicies?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** Whether a pod other than the given one is terminating and has exclusive resources. */
   readonly isAnyEnding: (besides: Pod) => boolean;
@@ -158,7 +161,7 @@ export class ResourceAllocator implements ExclusiveResources {
     return cpu === undefined ? {} : { 'CPU manager': cpu };
   }
 
-  /** Whether the container has no CPU quota because its exclusive CPUs are its only limit. */
+  /** Whether the container has no CPU quota because it is already limited to its exclusive CPUs. */
   #isUnbound(uid: PodUid, container: string): boolean {
     const { cpu, quota } = this.#deps;
     return quota === 'lifted' && cpu !== undefined && cpu.exclusiveCpus(uid, container).size > 0;

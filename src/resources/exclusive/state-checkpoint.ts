@@ -167,7 +167,7 @@ export interface Assignment<Share> {
 
 export interface Restored<State> {
   readonly state: State;
-  /** Why the checkpoint could not be used without changes; undefined if it could. */
+  /** Why the checkpoint could not be used without changes; undefined if it was used unchanged. */
   readonly problem?: string;
 }
 

@@ -53,8 +53,8 @@ export async function readPidCapacity({ read }: Pick<MachineFiles, 'read'>): Pro
 }
 
 /**
- * Whether cgroups can limit swap. With cgroups v2 the root cgroup has no swap file, so the cgroup
- * of this process is read.
+ * Whether cgroups can limit swap. With cgroups v2 the root cgroup has no file for the swap limit,
+ * so the cgroup of this process is checked.
  */
 async function swapController(files: MachineFiles, layout: CgroupLayout): Promise<'present' | 'absent'> {
   try {

@@ -13,7 +13,9 @@ export interface NumaMemory {
   readonly numberOfAssignments: number;
   /** The memory by resource name, such as memory or hugepages-2Mi. */
   readonly memoryMap: ReadonlyMap<string, MemoryTable>;
-  /** The NUMA nodes with which this one allocates memory as a group, including itself. */
+  /**
+   * The NUMA nodes of the group in which this node allocates memory, including this node itself.
+   */
   readonly cells: readonly number[];
 }
 

@@ -15,7 +15,10 @@ const nodes = [0, 1].map((id) => ({
   memoryBytes: 1_124 * mib,
   hugePages: [{ type: 'hugepages-2Mi', bytes: 64 * mib }],
 }));
-/** A machine with 1000 MiB on the first NUMA node and 60 MiB more on the second. */
+/**
+ * A test machine with 1000 MiB of allocatable memory on the first NUMA node and 1060 MiB on the
+ * second.
+ */
 const machine = initialMachineMemory(nodes, (id, type) => (id === 0 && type === 'memory' ? 60 * mib : 0));
 const policy = new StaticMemoryPolicy(machine);
 

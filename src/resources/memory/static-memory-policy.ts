@@ -240,7 +240,8 @@ function requestedByPod(pod: Pod): Amounts {
 }
 
 /**
- * Returns how much memory of init containers on exactly these NUMA nodes has not been reused yet.
+ * Returns how much memory on exactly these NUMA nodes is assigned to init containers and not reused
+ * yet.
  */
 function reusable(state: MemoryState, pod: Pod, numaNodes: readonly number[], type: string): number {
   const blocks = initContainersOf(pod)

@@ -36,8 +36,8 @@ function readRecord(file: number, buffer: Buffer): string | undefined {
       return length === 0 ? undefined : buffer.toString('utf8', 0, length);
     } catch (error) {
       if (errnoOf(error) === 'EAGAIN') return undefined;
-      // EPIPE: older records were overwritten before they were read; the next read continues after
-      // the gap.
+      // EPIPE: the kernel has overwritten records that were not read yet; the next read continues
+      // after the gap.
       if (errnoOf(error) !== 'EPIPE') throw error;
     }
   }

@@ -1,6 +1,6 @@
 /** A process killed by the OOM killer. */
 export interface OomKill {
-  /** The cgroup whose memory limit was reached; / if the machine was out of memory. */
+  /** The cgroup whose memory limit was reached; / if the complete machine was out of memory. */
   readonly cgroup: string;
   /** The cgroup of the killed process. */
   readonly victimCgroup: string;

@@ -96,7 +96,7 @@ describe('a system OOM', () => {
     assert.deepEqual(machine.told, ['system hog 7']);
   });
 
-  it('reports a system OOM that happened between two runs, but none from before the first run', async () => {
+  it('reports a system OOM that happened while the kubelet was not running, but none from before its first run', async () => {
     const machine = new Machine();
     machine.systemOom('old');
     await (await machine.begin())();

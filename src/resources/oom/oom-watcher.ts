@@ -30,7 +30,7 @@ export interface OomWatcherDeps {
   readonly readBoot: () => Promise<string>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called for an OOM kill because the machine was out of memory. */
+  /** Called for an OOM kill that happened because the complete machine was out of memory. */
   readonly systemOom: (kill: OomKill) => void;
   readonly podOom: (oom: PodOom) => void;
 }

@@ -172,7 +172,7 @@ describe('starting a slice', () => {
 });
 
 describe('setting slice properties', () => {
-  it('set uses one runtime-only call for all properties, and none without values', async () => {
+  it('set uses one runtime-only call for all properties, and no call if there are no values', async () => {
     const { slices, buses } = aSystemd({});
     await slices.set(slice, { cpuShares: 2 }, signal);
     await slices.set(slice, {}, signal);

@@ -14,8 +14,8 @@ export interface TopologyHint {
 }
 
 /**
- * The possible hints by resource name. Undefined, for a resource or for all, means any NUMA node;
- * an empty list means that the request cannot be satisfied.
+ * The possible hints by resource name. Undefined, for one resource or instead of the map, means any
+ * NUMA node; an empty list means that the request cannot be satisfied.
  */
 export type TopologyHints = ReadonlyMap<string, readonly TopologyHint[] | undefined>;
 
@@ -39,7 +39,8 @@ export interface HintProvider {
    */
   isRequestedBy?(pod: Pod): boolean;
   /**
-   * Waits for a limited time for expected device plugins and for the resources of terminating pods.
+   * Waits for a limited time until expected device plugins have registered and terminating pods
+   * have released their resources.
    */
   ready?(pod: Pod, signal: AbortSignal): Promise<void>;
   /**

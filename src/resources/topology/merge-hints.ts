@@ -21,15 +21,15 @@ export interface MergedHint {
 /** A set of NUMA nodes as bits, by their index in the machine's list. */
 type Mask = number;
 
-/** One hint of a resource; any NUMA node if the mask is undefined. */
+/** One hint of a resource; if the mask is undefined, the hint allows any NUMA node. */
 interface Way {
   readonly mask: Mask | undefined;
   readonly preferred: boolean;
 }
 
 /**
- * The combination of one hint per resource. `agreed` is the set of NUMA nodes if all preferred
- * hints name the same one.
+ * The combination of one hint per resource. If all preferred hints name the same set of NUMA nodes,
+ * `agreed` is this set.
  */
 interface Together {
   readonly mask: Mask;

@@ -35,8 +35,8 @@ const affinityError: Rejection = {
 };
 
 /**
- * Allocates topology-aware resources of pods, aligned to the same NUMA nodes if the policy requires
- * that.
+ * Allocates topology-aware resources of pods; all resources come from the same NUMA nodes if the
+ * policy requires that.
  */
 export class TopologyManager {
   readonly #deps: TopologyManagerDeps;
