@@ -5,7 +5,7 @@ import type { PodUid } from '../pods/index.ts';
 import { explainPod } from './explain.ts';
 
 describe('explainPod', () => {
-  it("escapes control characters and line breaks in a container's message", () => {
+  it('escapes control characters and line breaks in the message of a container', () => {
     const message = 'Readiness probe failed: \u001b[2J\u009b1m\u0007 ü\n     +0.000s  container a        ok';
     const at = new VirtualClock().now();
     const story = explainPod({

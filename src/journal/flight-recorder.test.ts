@@ -127,7 +127,7 @@ test('truncates a long message to the 1,024 characters that the API accepts', ()
   assert.equal(entry?.message.length, 1_024);
 });
 
-test('alternating failures do not evict the entries before them', async () => {
+test('alternating failures of a pod do not evict its older history entries', async () => {
   const clock = new VirtualClock();
   const recorder = new FlightRecorder({ clock, entriesPerPod: 8 });
   const web = pod('web');

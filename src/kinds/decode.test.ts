@@ -123,7 +123,7 @@ test('times are stored in UTC, with seconds or microseconds depending on the fie
   assert.match((await decode('metadata: {creationTimestamp: yesterday}')).told[0] ?? '', /must be a time/);
 });
 
-test('rejects invalid base64 in a bytes field without quoting it', async () => {
+test('rejects invalid base64 in a bytes field with a message that does not quote the value', async () => {
   const good = await decode<Secret>('data: {a: aGVsbG8=, b: ""}', 'Secret');
   assert.deepEqual(good.value.data, { a: 'aGVsbG8=', b: '' });
   const bad = await decode<Secret>('data: {a: "hunter2!"}', 'Secret');
@@ -159,7 +159,7 @@ test('decoding never throws for any JSON, and decoding the result again changes 
   );
 });
 
-test('a finding about a missing field has the position of its parent', async () => {
+test('a finding about a missing field has the position of the parent of the field', async () => {
   const { tree } = await readYaml('spec:\n  containers:\n  - name: a\n');
   assert.ok(tree);
   const container = FieldPath.root.child('spec', 'containers').index(0);

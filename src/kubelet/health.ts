@@ -8,7 +8,9 @@ export interface HealthSource {
   readonly syncFrequencyMs: number;
   readonly loop: { readonly enteredMs: number | undefined };
   readonly sources: { readiness(): readonly { readonly source: string; readonly ready: boolean }[] };
-  /** The current problems of the runtime, without a grace period. */
+  /**
+   * The current problems of the runtime, reported immediately and not only after a grace period.
+   */
   readonly runtime: { readiness(): RuntimeProblems };
   readonly pleg: { problem(): string | undefined };
   readonly background: { problem(): string | undefined };

@@ -55,7 +55,7 @@ export interface CleanupDeps {
   /** Called when nothing of the pod is left, so that caches drop it. */
   readonly forgetPod: (uid: PodUid) => void;
   readonly collectBackoffs: () => void;
-  /** Called when containers and logs of deleted pods may exist. */
+  /** Called when dead containers and logs of deleted pods may have to be removed. */
   readonly collectGarbage: () => void;
   readonly observe: (counts: CleanupCounts) => void;
 }

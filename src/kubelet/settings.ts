@@ -113,8 +113,8 @@ export interface KubeletSettings {
   /** Whether the kernel enforces the `sizeLimit` of emptyDir volumes on disk; off by default. */
   readonly emptyDirQuota?: 'enforced' | 'off' | undefined;
   /**
-   * Whether volumes of unreachable servers are detached when they cannot be unmounted; kept by
-   * default.
+   * Whether network volumes of unreachable servers that cannot be unmounted are detached (lazy
+   * unmount); by default they stay mounted.
    */
   readonly deadVolumes?: 'detach' | 'keep' | undefined;
   /** Shutdown grace periods of pods by priority; without it a shutdown is not delayed. */

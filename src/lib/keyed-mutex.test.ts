@@ -39,7 +39,7 @@ test('locks of different keys are independent, and unused ones are removed', asy
   assert.equal(mutex.isHeld('a'), false);
 });
 
-test('releasing twice does not release the next holder', async () => {
+test('releasing a lock twice does not release the lock of the next holder', async () => {
   const mutex = new KeyedMutex<string>();
   const first = await mutex.acquire('a', open());
   const second = mutex.acquire('a', open());

@@ -31,7 +31,7 @@ const entriesPerRead = 128;
 const entriesPerTurn = 256;
 /**
  * The maximum number of passes over a directory. Each pass removes many levels, so a tree that
- * needs more is being filled by a process.
+ * still has entries then is being filled by another process.
  */
 const maxPasses = 100_000;
 

@@ -32,7 +32,7 @@ export interface UnresponsiveMountsDeps {
   readonly probe: (mountPoint: string, signal: AbortSignal) => Promise<void>;
 }
 
-/** The last known state of a mount. */
+/** The last observed state of the file system at a mount point. */
 type MountState =
   | { readonly is: 'asked'; readonly response: Promise<void> }
   | { readonly is: 'alive'; readonly atMs: number }
@@ -51,10 +51,10 @@ interface MountTable {
 
 interface TableRead {
   readonly readAtMs: number;
-  /** When the table was last known to be current, in monotonic time. */
+  /** When the mount table was last known to be current, in monotonic time. */
   atMs: number;
   readonly table: Promise<MountTable>;
-  /** The parsed table, once the read has completed. */
+  /** The parsed mount table, once the read has completed. */
   known?: MountTable;
 }
 
@@ -71,8 +71,8 @@ const localTypes: ReadonlySet<string> = new Set(
 );
 const tableMs = 1_000;
 /**
- * The maximum age of the table although no mount has changed: mount points also change when a
- * parent directory is renamed, which the kernel does not report.
+ * The maximum age of the cached mount table if the kernel reports no change: mount points also
+ * change when a parent directory is renamed, which the kernel does not report.
  */
 const watchedTableMs = 30_000;
 const aliveMs = 1_000;

@@ -67,8 +67,8 @@ export class WorkQueue<K extends string = string> implements Disposable {
   }
 
   /**
-   * Marks the start of a run without `next`: the run covers earlier additions of the key, but not
-   * later ones.
+   * Called when a consumer processes a key without `next`. It removes the earlier requests for the
+   * key; later ones make the key due again.
    */
   begin(key: K): void {
     this.forget(key);

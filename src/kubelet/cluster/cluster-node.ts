@@ -322,8 +322,8 @@ export class ClusterNode {
 }
 
 /**
- * Reads the claim from the API server. A missing claim is OBJECT_NOT_FOUND, with the message users
- * know from the Go kubelet.
+ * Reads the ResourceClaim from the API server. A missing claim is OBJECT_NOT_FOUND, with the
+ * message users know from the Go kubelet.
  */
 async function fetchClaim(
   api: Pick<ApiClient, 'get'>,

@@ -113,8 +113,8 @@ export class ClusterPodSync implements Disposable {
   }
 
   /**
-   * Syncs the pods with volumes of this object, which otherwise see the change with the next
-   * regular sync, up to a minute later.
+   * Syncs the pods with volumes of this object. Otherwise the volumes would be updated with the
+   * next regular sync of the pods, up to a minute later.
    */
   #syncUsers({ namespace, name }: ObjectName, namesOf: (pod: Pod) => ReadonlySet<string>): void {
     for (const pod of this.#state.pods.getPods()) {

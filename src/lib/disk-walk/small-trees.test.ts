@@ -111,7 +111,7 @@ test('does not count a mount over a cached directory', { skip }, () => {
   assert.deepEqual(files.count(tree(at.path), nothing), before);
 });
 
-test('lists a directory again if it has changed just before', async () => {
+test('counts new files in a directory that changed immediately before the last count', async () => {
   using at = logs();
   const files = new SmallTreeCounter(Date.now);
   for (let file = 0; file < 20; file++) {

@@ -2,7 +2,10 @@ import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import type { MountPoints } from '../mountinfo.ts';
 import type { FileCount, Tree, TreeUsage } from './messages.ts';
 
-/** A cached directory with its files, and the part of the tree they count for. */
+/**
+ * A cached directory with its files. `part` is the direct subdirectory of the tree for which the
+ * files are counted; empty for the tree itself.
+ */
 interface Directory {
   readonly path: string;
   readonly part: string;

@@ -14,7 +14,10 @@ const lowestPriority = 19;
 const mountsMaxAgeMs = 1_000;
 const fastLimitMs = 30_000;
 const entriesPerRest = 256;
-/** The maximum number of concurrent slow requests, because each may use some memory. */
+/**
+ * The maximum number of concurrent slow requests (with a time limit above `fastLimitMs`), because
+ * each may use some memory.
+ */
 const maxSlowRequests = 4;
 
 type CountRequest = Extract<WalkRequest, { readonly do: 'count' }>;
@@ -80,8 +83,8 @@ function serveWalks(port: MessagePort): void {
   }
 
   /**
-   * Starts the next slow request if fewer than the maximum run. Fast requests never wait for slow
-   * ones.
+   * Starts the next slow request if fewer than the maximum number run. Fast requests start when
+   * they arrive and never wait for slow ones.
    */
   function next(): void {
     const request = running.size < maxSlowRequests ? waiting.shift() : undefined;

@@ -210,7 +210,7 @@ class TreeWalk {
     this.#count.inodesUsed += 1 / share;
   }
 
-  /** Adds the entries that are counted from now on to this part of the tree. */
+  /** Counts all following entries for this part of the tree, a direct subdirectory. */
   #countIn(part: string): void {
     const count = this.#counts.get(part) ?? { usedBytes: 0, inodesUsed: 0 };
     this.#counts.set(part, count);

@@ -21,7 +21,10 @@ export interface Logger {
    * `log.v(4)?.info(…)` then costs nothing.
    */
   v(level: number): Pick<Logger, 'info'> | undefined;
-  /** A child logger with these fields on every line; the values are read now. */
+  /**
+   * A child logger with these fields on every line. The values are read at this call, not when a
+   * line is logged.
+   */
   child(fields: LogFields): Logger;
 }
 

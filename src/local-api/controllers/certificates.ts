@@ -46,8 +46,8 @@ export function certificateController(deps: CertificateControllerDeps): Controll
     initialKeys: all,
     keysFor: ({ type, resource, object }) => {
       if (resource.plural === requests.plural) return type === 'DELETED' ? [] : [object.metadata.name];
-      // A change of the node's addresses enqueues all requests, because they decide whether a
-      // serving certificate is approved.
+      // A change of the node's addresses enqueues all certificate signing requests, because the
+      // addresses decide whether a serving certificate is approved.
       return resource.plural === nodes.plural &&
         object.metadata.name === deps.localNode &&
         isMoved(object, type)

@@ -114,7 +114,10 @@ export interface RouteDeps {
   readonly streams?: StreamProxy | undefined;
 }
 
-/** A resource that supports none of these verbs has no paths with an object name. */
+/**
+ * The verbs whose request path has an object name. A resource that supports none of them has no
+ * such paths.
+ */
 const objectVerbs: readonly ResourceVerb[] = ['get', 'update', 'patch', 'delete'];
 
 /** Finds the route of a request; throws a StatusError for unknown paths and unsupported methods. */

@@ -72,7 +72,7 @@ describe('response body of a long list', () => {
     assert.ok(created <= 100, String(created));
   });
 
-  test('rejects an unsupported representation of a list before the first chunk', () => {
+  test('rejects an unsupported representation of a long list before its first chunk', () => {
     assert.throws(() => listChunks(listOf(300), shaping('partial')), StatusError);
   });
 

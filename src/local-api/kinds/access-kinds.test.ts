@@ -85,7 +85,7 @@ test('issues a service account token with the requested lifetime', async () => {
   await refusedWith(ask({ boundObjectRef: { kind: 'ConfigMap', apiVersion: 'v1', name: 'p' } }), 400);
 });
 
-test('binds a token to a pod of the service account and rejects nodes that do not run it', async () => {
+test('binds a token to a pod of the service account, and rejects token requests of nodes that do not run the pod', async () => {
   using harness = new KindsRig();
   await harness.create(serviceAccounts, named('sa'));
   const pod = await harness.rig.pod('p', {

@@ -70,7 +70,7 @@ test('requires an event in the namespace of its object', async () => {
   );
 });
 
-test('stores an event once that both API groups return', async () => {
+test('stores an event once, and returns it through both API groups', async () => {
   using harness = new KindsRig();
   const created = await harness.create(eventsV1, started);
   assert.equal(created.apiVersion, 'events.k8s.io/v1');

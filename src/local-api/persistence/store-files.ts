@@ -46,7 +46,10 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** The file and its write-ahead log. Without the log, the file is an older state. */
+/**
+ * The suffixes of the store file and its write-ahead log. Without the log, the file contains an
+ * older state.
+ */
 const parts = ['', '-wal'];
 
 /**

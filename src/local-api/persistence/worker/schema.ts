@@ -83,7 +83,7 @@ function checkVersions(db: DatabaseSync): void {
 function checkPages(db: DatabaseSync): void {
   const found = String(db.prepare('PRAGMA quick_check(1)').all()[0]?.['quick_check']);
   if (found === 'ok') return;
-  // The first line of the result may be a heading, so the cause is in the last line.
+  // The first line of the result of quick_check may be a heading, so the cause is in the last line.
   const what = found.split('\n').at(-1);
   throw new StoreFailure('corrupt', `its pages do not fit together: ${what}`);
 }
