@@ -29,7 +29,7 @@ const pullBuckets = [1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 90
 /** The default histogram buckets of Prometheus. */
 const requestBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const mebibyte = 1n << 20n;
-/** The label of each image size class and its lower bound, largest first. */
+/** The image size classes, largest first: the metric label of each class and its lower bound. */
 const imageSizes: readonly (readonly [string, bigint])[] = [
   ['GT100GB', 102_400n * mebibyte],
   ['60GB-100GB', 61_440n * mebibyte],

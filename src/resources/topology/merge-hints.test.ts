@@ -126,7 +126,7 @@ function combinations(lists: readonly (readonly TopologyHint[])[]): readonly (re
   );
 }
 
-describe('mergeHints, for all combinations of hints', () => {
+describe('mergeHints, compared with an exhaustive search', () => {
   const numaNodes = [0, 1, 2, 5];
   const way = fc.record({
     numaNodes: fc.oneof(

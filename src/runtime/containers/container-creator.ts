@@ -38,8 +38,8 @@ export interface ContainerCreatorDeps {
 }
 
 /**
- * The images, present on the node, from which a container is created: its own one and those of
- * image volumes.
+ * The images from which a container is created, all present on the node: the image of the container
+ * itself and the images of its image volumes.
  */
 interface StartImages {
   readonly own: ImageFacts;
@@ -267,7 +267,10 @@ export interface ContainerStart {
   readonly created?: (() => void) | undefined;
 }
 
-/** Aborts a start with the waiting reason for the container's status. */
+/**
+ * Aborts the start of a container; `failure` contains the waiting reason for the container's
+ * status.
+ */
 export class StartFailure extends Error {
   readonly failure: ActionFailure;
 
@@ -282,8 +285,8 @@ interface StartEvent {
   readonly reason: string;
   readonly text: string;
   /**
-   * The container ID in the text, which the event replaces by the container's name: events with
-   * equal messages are combined, and IDs change.
+   * A container ID that occurs in the text. The event contains the name of the container instead:
+   * events with equal messages are combined, and the ID is different for each instance.
    */
   readonly containerId?: string | undefined;
 }

@@ -7,7 +7,8 @@ import type { RuntimeFiles } from './runtime-files.ts';
 import { terminationMessageFile } from './termination-message.ts';
 
 /**
- * Selects dead containers of a pod: older instances of one container, or all containers of the pod.
+ * Selects dead containers of a pod: either older instances of one container, or all containers of
+ * the pod.
  */
 export type Surplus =
   | { readonly kind: 'instances-of'; readonly containerId: string; readonly keep: number }

@@ -45,7 +45,7 @@ describe('garbage collection', () => {
     assert.deepEqual(Object.values(harness.runtime.pending()), [0, 0, 0, 0, 0, 0, 0]);
   });
 
-  it('collectPod removes everything of one stopped pod', async () => {
+  it('collectPod removes all containers, sandboxes and logs of one stopped pod', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: crash, b: {} });
     await runTimes(harness, pod, 3);
@@ -187,7 +187,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await harness.machine.names(logs), ['00.log', '1.log', '1.log.20260101-000000']);
   });
 
-  it('removes a link without a container id only when its log directory is missing', async () => {
+  it('removes a link without a container ID only when the log directory it points to is missing', async () => {
     using harness = new PodRuntimeRig();
     const name = (letter: string) => `/logs/containers/${letter.repeat(251)}.log`;
     await harness.machine.makeDirectory('/logs/pods/default_web_uid-web/a', 0o755);
@@ -270,7 +270,7 @@ describe('garbage collection', () => {
 });
 
 describe('removing surplus dead containers', () => {
-  it('removes older instances of the container that died, in the background', async () => {
+  it('removes older instances in the background after the newest instance of the container has died', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: crash, b: crash });
     await runTimes(harness, pod, 3);

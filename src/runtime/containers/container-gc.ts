@@ -102,8 +102,8 @@ export class ContainerGc {
     const gone = new Set(dead.map(({ id }) => id));
     const used = new Set(found?.containers.filter(({ id }) => !gone.has(id)).map((each) => each.sandboxId));
     const idle = found?.sandboxes.filter(({ id, state }) => state !== 'running' && !used.has(id)) ?? [];
-    // The sandboxes were stopped before; the runtime rejects the removal of one whose network it
-    // has not released.
+    // The sandboxes were stopped before; the runtime rejects the removal of a sandbox whose network
+    // it has not released.
     for (const { id: podSandboxId } of idle)
       await cri
         .removePodSandbox({ podSandboxId }, signal)
@@ -210,8 +210,8 @@ export class ContainerGc {
   }
 
   /**
-   * A link whose name was truncated has no container id; it is removed when the directory of its
-   * target is missing.
+   * The name of a link may be too long and therefore truncated, without a container ID; such a link
+   * is removed when the directory of its target is missing.
    */
   async #isDangling(path: string, id: string | undefined, signal: AbortSignal): Promise<boolean> {
     const { files } = this.#deps;

@@ -40,7 +40,7 @@ describe('starting a container', () => {
     }
   });
 
-  it('replaces a container that the runtime failed to start', async () => {
+  it('replaces a container instance for which StartContainer failed', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     harness.simulated.setFaults(

@@ -40,7 +40,7 @@ export interface ContainerStarterDeps extends Omit<ContainerCreatorDeps, 'record
 
 const maxFailedStarts = 1_000;
 /**
- * How long the response of a cancelled StartContainer call is awaited, because the runtime may
+ * How long to wait for the response of a cancelled StartContainer call, because the runtime may
  * start the container although the sync was cancelled.
  */
 const startOutlastsMs = 2_000;
@@ -67,8 +67,9 @@ export class ContainerStarter {
   }
 
   /**
-   * Creates the container for a later `start`, unless its back-off has not expired. `mayCreate` is
-   * called right before CreateContainer. An error is reported by that `start`.
+   * Creates the container for a later call of `start`, unless the back-off of the container has not
+   * expired. `mayCreate` is called right before CreateContainer. If the creation fails, the later
+   * `start` reports the error.
    */
   prepare(start: ContainerStart, mayCreate: () => boolean, signal: AbortSignal): void {
     const { uid } = start.pod.metadata;
@@ -112,8 +113,9 @@ export class ContainerStarter {
   }
 
   /**
-   * Removes the newer, created instance if an older one may still run: a start call with unknown
-   * outcome may have started it, and starting the newer one would run the container twice.
+   * Removes the newer instance, which was only created, if an older instance may still run: a
+   * StartContainer call with unknown outcome may have started the older instance, and starting the
+   * newer one would run the container twice.
    */
   async #isAlreadyRunning(
     { observed, container, stopped }: ContainerStart,

@@ -195,8 +195,8 @@ interface ObjectRef {
 }
 
 /**
- * The spelling of object kinds in error messages: for a node without an API client, for a missing
- * object, and for a missing key.
+ * The spelling of ConfigMap and Secret in three error messages: the node has no API client, the
+ * object is missing, or its key is missing.
  */
 const kindNames = {
   configMap: { wanted: 'configMap', missing: 'configmap', holder: 'ConfigMap' },

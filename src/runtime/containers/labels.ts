@@ -71,8 +71,8 @@ const names = {
  */
 export interface AnnotatedContainer {
   /**
-   * The spec hash of the container; empty when it is missing, so that the container counts as
-   * changed.
+   * The spec hash of the container; empty when the annotation is missing, so that the container
+   * counts as changed.
    */
   readonly hash: string;
   readonly restartCount: number;

@@ -195,7 +195,7 @@ for (const [what, spec, expected] of scores) {
   });
 }
 
-test('a sidecar has no higher oom_score_adj than the regular container', () => {
+test('a sidecar never has a higher oom_score_adj than the regular containers', () => {
   const sidecar = request('1Mi', { name: 'sidecar', restartPolicy: 'Always' });
   const pod = aPod({
     spec: { containers: [request('2Gi'), request('5Gi', { name: 'b' })], initContainers: [sidecar] },

@@ -78,7 +78,7 @@ export function containerResources(
   };
 }
 
-/** The limits that the running container has and that the resize removes. */
+/** The limits that the running container has and that a resize removes. */
 export interface RemovedLimits {
   readonly cpu: boolean;
   readonly memory: boolean;

@@ -162,7 +162,7 @@ for (const [what, parts, other, message] of refused) {
   });
 }
 
-test('mounts: distinguishes a subPath that cannot be created from one that cannot be prepared', async () => {
+test('mounts: distinguishes a subPath that cannot be created from an existing subPath that cannot be used', async () => {
   const refuses = async (details: Readonly<Record<string, string>>, message: string) => {
     const subPath = async () => {
       throw new KubelingError('VOLUME_UNUSABLE', 'why', { details });
@@ -217,7 +217,7 @@ test('the termination message file is the last mount', async () => {
   );
 });
 
-test('each container instance gets a separate termination message file if a path is given', () => {
+test('each instance of a container with terminationMessagePath gets a separate termination message file', () => {
   const random = seededRandom(1);
   const container = { name: 'main', terminationMessagePath: '/dev/termination-log' };
   const path = newTerminationFile('/pods/uid-1', container, random);

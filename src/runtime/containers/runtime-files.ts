@@ -44,8 +44,8 @@ export interface RuntimeFiles {
    */
   makeDirectoryBelow(root: string, inside: string, mode: number): Promise<void>;
   /**
-   * Creates the directory atomically with this mode and group; `ifThere` decides what to do with an
-   * existing one.
+   * Creates the directory atomically with this mode and group; `ifThere` selects what happens if
+   * the directory already exists.
    */
   makeSharedDirectory(path: string, as: SharedDirectory): Promise<void>;
   /** Returns the sorted names in a directory; empty when it is missing. */
@@ -88,8 +88,8 @@ export interface RuntimeFiles {
   /** Removes a file, a symlink or a directory tree without mounts; a missing path is no failure. */
   remove(path: string): Promise<void>;
   /**
-   * Removes a log and all files in its directory whose names start with its name; does nothing when
-   * the path contains a symlink.
+   * Removes a log and all files in the same directory whose names start with the name of the log;
+   * does nothing when the path contains a symlink.
    */
   removeLogs(path: string): Promise<void>;
   /**
@@ -265,7 +265,9 @@ async function writeInPlace(path: string, text: string, mode: number): Promise<v
   });
 }
 
-/** Runs the operation, and again after creating the parent directory if that is missing. */
+/**
+ * Runs the operation. If the parent directory is missing, creates it and runs the operation again.
+ */
 async function inDirectory(path: string, act: () => Promise<void>): Promise<void> {
   try {
     await act();

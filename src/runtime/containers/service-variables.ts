@@ -5,7 +5,7 @@ import { isStaticPod, type Pod } from '../../pods/index.ts';
 
 /** The state of the service cache. */
 export type KnownServices =
-  /** No services are known, because the node has no API client. */
+  /** The node has no API client, so no services are cached. */
   | { readonly state: 'none' }
   /** The services have not been listed yet. */
   | { readonly state: 'unread' }

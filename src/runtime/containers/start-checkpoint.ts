@@ -12,9 +12,9 @@ import {
  * runtime aborts the start and reports the container as exited.
  */
 export interface StartCheckpoint {
-  /** Resolves when the record is written, or the write has failed. */
+  /** Resolves when the start has been recorded in the file, or writing the file has failed. */
   recordStart(pod: Pod, containerId: string): Promise<void>;
-  /** Removes the record of a start after StartContainer has returned. */
+  /** Removes the recorded start after StartContainer has returned. */
   clearStart(pod: Pod, containerId: string): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export const noStartCheckpoint: StartCheckpoint = { recordStart: async () => {},
 const startErrorCode = 128;
 
 /**
- * Whether the container is started only once, so that a failed start would be final; any other
+ * Whether the container may be started only once, so that a failed start would be final; any other
  * container is started again by the next sync.
  */
 export function isOnlyStart(pod: Pod, container: Container): boolean {

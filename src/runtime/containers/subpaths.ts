@@ -324,7 +324,7 @@ export function whyUnusable(error: unknown): string {
   return isOwn ? error.message : 'it cannot be used';
 }
 
-/** Whether a missing path could not be created; otherwise an existing path could not be used. */
+/** The operation that failed: creating a missing path, or using an existing path. */
 export function isUnmade(error: unknown): boolean {
   return error instanceof KubelingError && error.details['missing'] === 'unmade';
 }

@@ -22,8 +22,8 @@ export interface MessageSource {
 export interface TerminationMessage {
   readonly text: string;
   /**
-   * `unread` if the file or log is missing or could not be read; the next observation reads it
-   * again.
+   * `unread` if the termination message file or the log is missing or could not be read; it is read
+   * again at the next observation of the container.
    */
   readonly state: 'read' | 'unread';
 }
@@ -112,8 +112,8 @@ function checkOwnLog({ labels, logPath }: ContainerStatus, podLogsDir: string): 
 type ReadLog = (maxBytes: number) => Promise<Buffer | undefined>;
 
 /**
- * Returns the last lines; undefined when the bytes are not enough, because the last line begins
- * earlier.
+ * Returns the last lines of the log; undefined when too few bytes were read, because the last lines
+ * begin earlier.
  */
 async function shownIn(read: ReadLog, readBytes: number): Promise<Buffer | undefined> {
   const bytes = await read(readBytes);

@@ -10,7 +10,7 @@ const pollMs = 5_000;
  * reported early.
  */
 const answerMs = 10_000;
-/** How long a status call may have no response before that counts as a problem. */
+/** How long a status call may be without a response before this counts as a problem. */
 const slowAfterMs = 5_000;
 /** How long a successful runtime status is valid. */
 const staleAfterMs = 30_000;
@@ -70,8 +70,8 @@ export class RuntimeState {
   }
 
   /**
-   * Returns the runtime problems as health endpoints report them: these count a failed last status
-   * call immediately, and a call that is still in flight.
+   * Returns the runtime problems for health endpoints: unlike in `problems`, a failed or slow
+   * status call counts immediately.
    */
   readiness(): RuntimeProblems {
     const missed = this.#missed();

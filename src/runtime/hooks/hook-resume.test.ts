@@ -9,12 +9,15 @@ import type { HookCheckpoint, HookRunner, StartedPreStop } from './lifecycle-hoo
 const ignoring = { script: 'trap "" TERM; sleep 100000' };
 const exec = { exec: { command: ['hook'] } };
 
-/** A hook checkpoint that records its calls, and returns what a previous kubelet recorded. */
+/**
+ * A fake hook checkpoint that records its calls, and returns the hooks that a previous kubelet
+ * recorded.
+ */
 class KeptNotes implements HookCheckpoint {
   readonly told: string[] = [];
   due: readonly string[] = [];
   begun: StartedPreStop | undefined;
-  /** The container ID in the record; any container if undefined. */
+  /** The ID of the container whose preStop hook was recorded; any container if undefined. */
   begunId: string | undefined;
 
   async recordPostStart(_pod: unknown, id: string): Promise<void> {
@@ -71,7 +74,7 @@ describe('postStart hook', () => {
     assert.deepEqual(checkpoint.told, ['due', 'over']);
   });
 
-  it('runs a postStart hook again before other starts when a previous kubelet did not record its end', async () => {
+  it('runs a postStart hook again, before other containers start, if a previous kubelet did not record that the hook has ended', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     await rig.sync(pod);
@@ -83,7 +86,7 @@ describe('postStart hook', () => {
     assert.equal(rig.simulated.runningContainers().length, 1);
   });
 
-  it('runs a postStart hook again in each container without a recorded end', async () => {
+  it('runs the postStart hook again in each container for which its end was not recorded', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const two = podOf({ a: { lifecycle: { postStart: exec } }, b: { lifecycle: { postStart: exec } } });
@@ -147,7 +150,7 @@ describe('preStop hook', () => {
     assert.deepEqual(checkpoint.told, ['preStop 20', 'stopped']);
   });
 
-  it('does not run a preStop hook again that a previous kubelet started, and counts its time', async () => {
+  it('does not repeat a preStop hook that a previous kubelet started, and counts its running time towards the grace period', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { ...ignoring, lifecycle: { preStop: exec } } });
@@ -159,7 +162,7 @@ describe('preStop hook', () => {
     assert.equal(Math.round((rig.clock.now() - startMs) / 1_000), 8);
   });
 
-  it('once a preStop hook was started, every sync stops its container', async () => {
+  it('once a preStop hook was started, every later sync stops the container of the hook', async () => {
     const { rig, checkpoint, ran } = aNode(async () => {});
     using _rig = rig;
     const pod = podOf({ a: { lifecycle: { preStop: exec } }, b: {} });

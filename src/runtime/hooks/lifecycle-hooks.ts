@@ -33,15 +33,16 @@ export interface LifecycleHooksDeps {
 
 const userAgent = 'kube-lifecycle/1.36';
 /**
- * The maximum length that is read of the response to an httpGet hook; the response is discarded.
+ * The maximum number of bytes that are read from the response to an httpGet hook; the response is
+ * discarded.
  */
 const bodyLimit = 10 * 1024;
 /** The maximum length of command output in a log entry. */
 const maxLoggedBytes = 4_096;
 
 /**
- * Runs hooks in containers. Without the node's time limit, a hook runs until it ends or the signal
- * is aborted, when its container has exited or the grace period has expired.
+ * Runs hooks in containers. Without the node's time limit, a hook runs until it ends or until the
+ * signal is aborted because its container has exited or the grace period has expired.
  */
 export class LifecycleHooks implements HookRunner {
   readonly #deps: LifecycleHooksDeps;
@@ -159,7 +160,7 @@ function isPlainHttpResponse(error: unknown): boolean {
 
 /** Counts the outcomes of lifecycle hooks. Never throws. */
 export interface HookObserver {
-  /** Called when the server answered an https hook over HTTP only. */
+  /** Called when the server did not answer an https hook over TLS, but over plain HTTP. */
   httpFallback(): void;
   /** Called when a sleep hook was cancelled before its end. */
   sleepTerminatedEarly(): void;
@@ -183,7 +184,10 @@ export function hookMetrics(registry: MetricRegistry): HookObserver {
 
 export interface HookTarget {
   readonly pod: Pod;
-  /** The hooks of a container, from the pod's spec or restored from the runtime's annotations. */
+  /**
+   * The name and ports of the container that has the hook, from the pod's spec or restored from the
+   * runtime's annotations.
+   */
   readonly container: Pick<Container, 'name' | 'ports'>;
   readonly containerId: string;
 }
@@ -196,7 +200,7 @@ export interface HookRunner {
   run(hook: LifecycleHandler, target: HookTarget, signal: AbortSignal): Promise<void>;
 }
 
-/** A preStop hook of a container that a previous kubelet started. */
+/** A preStop hook that a previous kubelet has started, with its progress. */
 export interface StartedPreStop {
   /** The time since the preStop hook started. */
   readonly usedMs: number;

@@ -42,8 +42,8 @@ export class PostStartHooks {
 
   /**
    * Runs the postStart hook of the container, if it has one, and stops the container when the hook
-   * fails. Returns the failure or undefined. Rejects only when the signal is aborted; the hook then
-   * stays pending.
+   * fails. Returns the failure; undefined if there is none. Rejects only when the signal is
+   * aborted; the hook then stays pending.
    */
   async run(started: StartedContainer, signal: AbortSignal): Promise<ActionFailure | undefined> {
     const { pod, container, id } = started;

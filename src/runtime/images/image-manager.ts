@@ -69,7 +69,10 @@ export interface ImageRequest {
   /** The field path for events, for example spec.containers{web}. */
   readonly fieldPath: string | undefined;
   readonly sandboxConfig: MessageInit<PodSandboxConfig> | undefined;
-  /** The images inspected during this sync, by name; the call adds to it. */
+  /**
+   * The images that were already inspected during this sync, by name; newly inspected images are
+   * added to this map.
+   */
   readonly inspected: Map<string, Image>;
   /** Receives a lease that protects the image from removal until the container is created. */
   readonly hold: (lease: Disposable) => void;
@@ -98,8 +101,8 @@ const namedFailures = [
 interface LastFailure {
   readonly text: string;
   /**
-   * The fingerprint of the pod's secrets when the pull failed. With changed secrets the back-off is
-   * skipped.
+   * The fingerprint of the pod's secrets when the pull failed. If the secrets have changed since
+   * then, the back-off is skipped.
    */
   readonly fingerprint: string;
 }
@@ -163,8 +166,8 @@ export class ImageManager {
   }
 
   /**
-   * Holds the image if it is still present after a removal was detected; undefined when it was
-   * removed.
+   * Protects the image from removal if it is still present after a removal was detected; undefined
+   * when it was removed.
    */
   async #holdIfThere(
     { pod }: ImageRequest,
@@ -424,7 +427,10 @@ function factsOf(ref: string, image: Image | undefined): ImageFacts {
   return { ref, uid: image?.uid?.value, username: image?.username ?? '' };
 }
 
-/** Returns the kind of failure with which some runtimes begin their error message. */
+/**
+ * Returns the waiting reason and the message for a failed pull; some runtimes begin their error
+ * message with the reason.
+ */
 function pullFailure(
   image: string,
   text: string,

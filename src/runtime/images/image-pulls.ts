@@ -64,7 +64,10 @@ export interface PullDeps {
 interface RunningPull {
   readonly image: string;
   readonly download: ImageDownload;
-  /** Whether a concurrent pull with other credentials may have provided the image (`others`). */
+  /**
+   * `others` if a concurrent pull with other credentials may have provided the image; `alone`
+   * otherwise.
+   */
   company: 'alone' | 'others';
   /** The index of the credential being tried. */
   credentialIndex: number | undefined;
@@ -250,8 +253,8 @@ export class ImagePulls {
 }
 
 /**
- * The key of a pull. Pulls with different credentials are separate, because the registry may reject
- * some of them.
+ * The key by which concurrent pulls are shared. Pulls with different credentials have different
+ * keys, because the registry may reject some of the credentials.
  */
 function pullKey({ image, credentials }: PullRequest): string {
   return JSON.stringify([image, credentials.map(({ hash }) => hash)]);

@@ -15,7 +15,7 @@ export interface DownloadProgress {
   readonly state: 'arriving' | 'arrived';
   /** The time of the last progress, on the monotonic clock. */
   readonly changedMs: number;
-  /** Whether the bytes belong to this image only, or include concurrent pulls. */
+  /** Whether the bytes belong only to this image or also to images that are pulled concurrently. */
   readonly of: 'this-image' | 'all-images';
 }
 
@@ -148,8 +148,8 @@ export class ImageDownload implements Disposable {
     this.#isShared = others.length > 0;
     this.#isMixed ||= this.#isShared;
     const ingests = all.filter(({ ref }) => this.#mayOwn(ref, others));
-    // Removes what was counted while other pulls were active: their finished ingests cannot be
-    // assigned to an image.
+    // Removes the bytes that were counted while other pulls were active: the finished ingests of
+    // these pulls cannot be assigned to an image.
     if (this.#own === undefined && this.#isMixed) this.#parts.clear();
     const now = new Map(ingests.map((each) => [each.ref, each]));
     // An ingest that the runtime no longer lists is complete.

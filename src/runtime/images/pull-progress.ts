@@ -2,7 +2,7 @@ import { type Clock, formatDurationMs } from '../../lib/index.ts';
 import type { PodJournal, PodUid } from '../../pods/index.ts';
 import type { PullStatus } from './image-pulls.ts';
 
-/** What is needed to report a running pull. */
+/** The inputs for reporting the progress of a running pull. */
 export interface PullReport {
   readonly uid: PodUid;
   readonly container: string;
@@ -64,8 +64,8 @@ function describeProgress(standing: PullStatus, startMs: number, nowMs: number):
   const { arrival, running } = standing;
   if (arrival === undefined) return `running for ${elapsed}`;
   const { bytes, totalBytes, state, changedMs } = arrival;
-  // Some of the pulls whose bytes were sampled together may have ended since the sample, so their
-  // number is not known.
+  // After the sample, some of the pulls whose bytes were sampled together may have ended; with only
+  // one pull left, the number of these pulls is unknown.
   const together = running > 1 ? `all ${running}` : 'several';
   const shared = arrival.of === 'all-images' ? ` (${together} pulls together)` : '';
   const amount = `${mebibytes(bytes)} of ${mebibytes(totalBytes)} MiB${shared} after ${elapsed}`;

@@ -25,7 +25,7 @@ export class KillRecord implements Disposable {
   announced = false;
   /**
    * The time since a previous kubelet started the preStop hook, which is then not started again;
-   * undefined otherwise.
+   * undefined when no previous kubelet has started it.
    */
   readonly hookUsedMs: number | undefined;
 
@@ -37,7 +37,7 @@ export class KillRecord implements Disposable {
     this.#deadlineMs = clock.monotonicMs() + graceMs;
   }
 
-  /** Shortens the deadline if the new one is earlier; never extends it. */
+  /** Shortens the deadline if the new grace period ends earlier; never extends it. */
   allow(graceSeconds: number): void {
     const deadlineMs = this.#clock.monotonicMs() + graceSeconds * 1_000;
     if (deadlineMs >= this.#deadlineMs) return;

@@ -33,14 +33,17 @@ export interface KillablePod {
     readonly id: string;
     readonly name: string;
     readonly state: ObservedContainerState;
-    /** The image and annotations from the runtime, for a container that is not in the spec. */
+    /**
+     * The image and annotations that the runtime reports; needed for a container that is not in the
+     * pod's spec.
+     */
     readonly image?: string;
     readonly annotations?: Readonly<Record<string, string>>;
   }[];
 }
 
 export interface KillPodRequest {
-  /** The spec of the pod, or the one restored from the runtime. */
+  /** The pod with its spec, or a pod restored from the runtime when the spec is not available. */
   readonly pod: Pod;
   readonly running: KillablePod;
   /** Overrides the pod's grace period. Later kills can only shorten it. */
@@ -51,7 +54,7 @@ export interface ContainerKill {
   readonly id: string;
   readonly name: string;
   readonly reason: KillReason;
-  /** The spec of a container that is not in the pod's spec. */
+  /** The restored spec of a container that is no longer in the pod's spec. */
   readonly container?: Container | undefined;
   /** The message of the Killing event; "Stopping container NAME" when empty. */
   readonly message?: string;
@@ -70,7 +73,9 @@ export interface PodKillerDeps {
    * persisted.
    */
   readonly beforeStop?: ((uid: PodUid) => Promise<void>) | undefined;
-  /** Called before a sandbox is stopped, because its cached status is then invalid. */
+  /**
+   * Called before a sandbox is stopped, because the cached status of the sandbox is then invalid.
+   */
   readonly sandboxStopping?: ((podSandboxId: string) => void) | undefined;
 }
 
@@ -323,7 +328,10 @@ function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): Life
   return leftMs > 0 ? { sleep: { seconds: leftMs / 1_000 } } : undefined;
 }
 
-/** Returns the container's spec, or the restored one when the pod's spec no longer has it. */
+/**
+ * Returns the spec of the container, or the restored spec when the container is no longer in the
+ * pod's spec.
+ */
 function containerSpecOf(pod: Pod, { name, container = { name } }: ContainerKill): Container {
   return (
     findNamed(pod.spec.containers, name) ??

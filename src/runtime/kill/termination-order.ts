@@ -3,7 +3,8 @@ import { initContainersOf, isSidecar, type Pod } from '../../pods/index.ts';
 
 /**
  * The order in which the containers of a pod with sidecars are stopped: a sidecar waits for all
- * regular containers and for all later sidecars. Used for one kill of the complete pod.
+ * regular containers and for all sidecars that are listed after it. Used for one kill of the
+ * complete pod.
  */
 export class TerminationOrder {
   /**

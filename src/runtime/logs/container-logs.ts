@@ -186,9 +186,12 @@ export class LogFollowers {
 /** Selects one instance of a container. */
 export type LogInstanceSelector =
   | { readonly which: 'newest' }
-  /** Selects the instance before the newest. */
+  /** Selects the instance that ran before the newest one. */
   | { readonly which: 'previous' }
-  /** Selects by the container ID of the status, including its scheme. */
+  /**
+   * Selects an instance by its container ID as in the pod status, including the scheme such as
+   * containerd://.
+   */
   | { readonly which: 'id'; readonly id: string };
 
 export type SelectedLogInstance =

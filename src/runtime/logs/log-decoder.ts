@@ -24,10 +24,10 @@ export class LogDecoder {
   #left: number;
   /** The state of the joined line that is being read. */
   #line: 'none' | 'shown' | 'left-out' = 'none';
-  /** Whether the current log line belongs to a stream that is not requested. */
+  /** Whether the current line is skipped because its stream was not requested. */
   #ignoring = false;
   #isPart = false;
-  /** Whether the last shown line has no newline and its file has ended. */
+  /** Whether the last shown line has no newline because its file ended within the line. */
   #unended = false;
 
   /** Creates a decoder; `position` is the offset of the first byte in the first file. */

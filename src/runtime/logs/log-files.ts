@@ -10,15 +10,12 @@ export interface LogHandle extends AsyncDisposable {
   size(): Promise<number>;
   /**
    * Reads bytes at an offset; returns the number of bytes read: fewer than requested at the end of
-   * the file, 0 behind it.
+   * the file, 0 beyond the end.
    */
   read(into: Uint8Array, position: number): Promise<number>;
 }
 
-/**
- * Whether a log file was written (`written`), or a file was created, removed or renamed
- * (`renamed`).
- */
+/** `written`: a log file was written; `renamed`: a file was created, removed or renamed. */
 export type LogHint = 'written' | 'renamed';
 
 /**

@@ -59,7 +59,7 @@ class Rig {
     for (let left = count; left > 0; left--) this.#write(`2026-01-01T00:00:00Z stdout F ${this.#lines++}\n`);
   }
 
-  /** Removes the name of the log; the container still writes to the removed file. */
+  /** Renames the log; the container still writes to the renamed file. */
   rename(): void {
     const isWritten = this.#written === undefined && this.files.contentOf(path) !== undefined;
     this.files.rename(path, stemOf(++this.#rotations));

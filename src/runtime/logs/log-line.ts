@@ -4,7 +4,9 @@ export type LogStream = 'stdout' | 'stderr';
 export interface LineHead {
   readonly time: LogTime;
   readonly stream: LogStream;
-  /** Whether the line is complete; a `part` continues in the next line of the file. */
+  /**
+   * `end`: the text is the end of a line; `part`: the line continues in the next line of the file.
+   */
   readonly is: 'end' | 'part';
   /** The timestamp as shown: nine fractional digits, in the time zone of the log. */
   readonly stamp: string;

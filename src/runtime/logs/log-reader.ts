@@ -30,12 +30,16 @@ const pollMs = 1_000;
  * file counts as complete when it did not grow for this time.
  */
 const settleMs = 100;
-/** The longest wait for a file to stop growing, for a partial line or on a busy machine. */
+/**
+ * The longest wait for a file to stop growing; the wait exceeds the normal one for a partial line
+ * or on a busy machine.
+ */
 const maxSettleMs = 2_000;
 
 /**
- * The position where reading starts: an offset in one of the older files, counted from the oldest,
- * or in the current file if `older` is the number of older files.
+ * The position where reading starts. `older` is the index of a rotated file, counted from the
+ * oldest; if it equals the number of rotated files, reading starts in the current file. `offset` is
+ * the offset in that file.
  */
 interface Start {
   readonly older: number;
@@ -50,7 +54,7 @@ export class LogReader {
   readonly #decoder: LogDecoder;
   readonly #hints: HintLatch;
   #refreshDue = true;
-  /** The last time a file grew after the next file had replaced it. */
+  /** The last time at which a file grew although the next file had already replaced it. */
   #grewAtMs = Number.NEGATIVE_INFINITY;
 
   /** Creates a reader; the caller closes the file sequence. */
@@ -175,7 +179,7 @@ export class LogReader {
     }
   }
 
-  /** Whether another file has replaced the current one. */
+  /** Whether a newer file has replaced the file that is being read. */
   async #hasNext(): Promise<boolean> {
     if (this.#refreshDue) {
       this.#refreshDue = false;
@@ -185,8 +189,9 @@ export class LogReader {
   }
 
   /**
-   * Whether to wait for a replaced file to grow; the wait is shorter the longer ago it was
-   * replaced. A partial line is awaited, and on a busy machine the runtime gets more time.
+   * Waits for a file to grow that was already replaced; returns whether it has grown. The longer
+   * ago the file was replaced, the shorter is the wait. After a partial line or on a busy machine,
+   * the wait is longer.
    */
   async #grows(file: OpenLogFile, at: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#deps;
@@ -205,14 +210,14 @@ export class LogReader {
     return isGrown;
   }
 
-  /** A compressed file does not grow, so there is no wait. */
+  /** Whether to continue to wait until the file grows. A compressed file does not grow. */
   #mayWait({ format }: OpenLogFile, sinceMs: number): boolean {
     return format === 'plain' && this.#deps.clock.monotonicMs() - sinceMs < maxSettleMs;
   }
 
   /**
    * Refreshes the file sequence on hints and periodically, also while the consumer is slow, so that
-   * no file is removed before it was opened.
+   * each file is opened before the rotation removes it.
    */
   #watch(): Disposable {
     const { files, clock } = this.#deps;
@@ -240,8 +245,8 @@ export class LogReader {
 }
 
 /**
- * Returns the size of the file. A compressed file does not change, so the uncompressed size is what
- * was read.
+ * Returns the size of the file. A compressed file does not change, so the number of uncompressed
+ * bytes that were read is its size.
  */
 async function sizeOf({ handle, format }: OpenLogFile, read: number): Promise<number> {
   return format === 'gzip' ? read : await handle.size();

@@ -22,8 +22,8 @@ export class TailSearch {
   }
 
   /**
-   * Returns the offset of the lines in this file, of which the first `size` bytes count; undefined
-   * when they begin in an earlier file.
+   * Returns the offset at which the requested last lines start in this file, of which only the
+   * first `size` bytes are searched; undefined when the lines begin in an earlier file.
    */
   async search(file: OpenLogFile, size: number): Promise<number | undefined> {
     return file.format === 'gzip' ? await this.#forwards(file) : await this.#backwards(file.handle, size);
@@ -63,7 +63,10 @@ export class TailSearch {
     return true;
   }
 
-  /** Determines the kind of a line; `inBlock` is the part of the line that the block contains. */
+  /**
+   * Returns `end` or `part` as in `LineHead`, or `none` for an invalid line; `inBlock` is the part
+   * of the line that the block contains.
+   */
   async #classify(
     handle: LogHandle,
     inBlock: Uint8Array,

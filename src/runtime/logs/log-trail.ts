@@ -13,7 +13,7 @@ export interface OpenLogFile {
 /** A log file that waits to be read. */
 interface QueuedFile {
   readonly file: OpenLogFile;
-  /** The time when the file was found to have replaced the previous one. */
+  /** The time at which this file was found to have replaced the previous one. */
   readonly sinceMs: number;
 }
 
@@ -77,8 +77,8 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * Opens a rotated file by its index, 0 for the oldest; undefined when it is missing or is the
-   * newest file.
+   * Opens a rotated file by its index, 0 for the oldest; undefined when the file is missing or is
+   * the newest file.
    */
   async openOlder(index: number): Promise<OpenLogFile | undefined> {
     const stem = this.#older[index];
@@ -88,7 +88,7 @@ export class LogFileSequence implements AsyncDisposable {
     return undefined;
   }
 
-  /** Opens a rotated file for reading; call once per file and in order. */
+  /** Opens a rotated file for reading; call once per file, from the oldest to the newest. */
   async takeOlder(index: number): Promise<OpenLogFile | undefined> {
     this.#olderTaken = index + 1;
     const kept = this.#openedOlder.get(index);
@@ -108,7 +108,10 @@ export class LogFileSequence implements AsyncDisposable {
     await this.refresh();
   }
 
-  /** Returns the next file after the rotated ones; undefined when there is none. */
+  /**
+   * Returns the next file that was created after the rotated ones; undefined when there is none
+   * yet.
+   */
   next(): OpenLogFile | undefined {
     return this.#queue.shift()?.file;
   }
@@ -118,7 +121,7 @@ export class LogFileSequence implements AsyncDisposable {
     return this.#queue[0]?.file;
   }
 
-  /** The time since the next file was found. */
+  /** The time in milliseconds since the file that `next` would return was found. */
   get upcomingForMs(): number {
     const [first] = this.#queue;
     return first === undefined ? 0 : this.#clock.monotonicMs() - first.sinceMs;
@@ -173,8 +176,8 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * Returns the files rotated before this one; all of them when it was not rotated since it was
-   * opened.
+   * Returns the names of the files rotated before this one; all rotated files when this file was
+   * not rotated since it was opened.
    */
   async #writtenBefore(stems: readonly string[], file: OpenLogFile | undefined): Promise<readonly string[]> {
     for (const [index, stem] of stems.entries())

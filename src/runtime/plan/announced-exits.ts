@@ -4,7 +4,10 @@ import type { RestartRequest } from '../runtime-manager.ts';
 
 export interface AnnouncedExitsDeps {
   readonly logger: Logger;
-  /** Returns the last observation of the pod; throws if observing it has failed. */
+  /**
+   * Returns the last observation of the pod; throws if the last attempt to observe the pod has
+   * failed.
+   */
   readonly observed: (uid: PodUid) => ObservedPod;
   readonly findPod: (uid: PodUid) => Pod | undefined;
   readonly isTerminationRequested: (uid: PodUid) => boolean;

@@ -199,7 +199,7 @@ check('containers that are not in the spec', [
   },
 ]);
 
-test('RestartAllContainers resets all container instances, and last those whose exit triggered the restart', () => {
+test('RestartAllContainers resets all container instances; the instances whose exit triggered the restart are reset last', () => {
   const trigger: Container = {
     ...a,
     restartPolicy: 'Never',

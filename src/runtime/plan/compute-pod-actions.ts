@@ -95,15 +95,16 @@ function actionsForNewSandbox(
   if (containersToStart.length === 0 && pod.spec.containers.length > 0) {
     return { ...plan, createSandbox: false };
   }
-  // With init containers, a later sync decides about the regular ones.
+  // If the pod has init containers, a later sync decides about the regular containers.
   return initContainersOf(pod).length > 0
     ? { ...plan, initContainersToStart: [0] }
     : { ...plan, containersToStart };
 }
 
 /**
- * Whether a regular container runs in a new sandbox. Its own `restartPolicy` decides, if it has one,
- * else the pod's. A container with its own policy Never that still runs is decided after its exit.
+ * Whether a regular container runs in a new sandbox. The container's `restartPolicy` decides;
+ * without one, the policy of the pod does. A container with its own policy Never that still runs is
+ * not started in the new sandbox; its exit decides whether it restarts.
  */
 function restartsInNewSandbox(
   pod: Pod,
@@ -116,9 +117,9 @@ function restartsInNewSandbox(
   const policy = effectiveRestartPolicy(pod, container);
   const isOwn = container.restartPolicy !== undefined;
   if (newest?.state === 'running') return !isOwn || policy !== 'Never';
-  // A container in unknown state is reported as terminated with this exit code. If the restart
-  // policy allows no restart after that, the API server would reject the status of a restarted
-  // container.
+  // A container in unknown state is reported as terminated with the exit code `lostExitCode`. If
+  // the restart policy forbids a restart after this exit code, the API server would reject the
+  // status of a restarted container.
   if (newest?.state === 'unknown' && isOwn) return restartsAfterExit(pod, container, lostExitCode);
   if (newest?.state !== 'exited') return true;
   return isOwn
@@ -189,8 +190,9 @@ function byId(containers: readonly ContainerToKill[]): ReadonlyMap<string, Conta
 }
 
 /**
- * Returns every instance of every regular and init container. Instances whose exit triggered the
- * restart are last, so that a kubelet that restarts in between repeats the plan.
+ * Returns every instance of every regular and init container. The instances whose exit triggered
+ * the restart are last: if the kubelet restarts before they are reset, the next kubelet repeats the
+ * plan.
  */
 function containersToReset(pod: Pod, observed: ObservedPod): readonly ContainerToReset[] {
   const [init, regular] = [initContainersOf(pod), pod.spec.containers].map((containers) =>

@@ -24,8 +24,8 @@ export class Keyring {
   }
 
   /**
-   * Returns all logins that match the image, the most specific registry first; logins of one
-   * registry in the order they were added.
+   * Returns all logins that match the image, the most specific registry first; logins of the same
+   * registry are in the order in which they were added.
    */
   lookup(repository: string): readonly PullCredential[] {
     const fitting = [...this.#keys]
@@ -44,7 +44,7 @@ export interface Coordinates {
   readonly name: string;
 }
 
-/** The origin of a credential. Credentials of the node are valid for all its pods. */
+/** The origin of a credential. Credentials of the node are valid for all pods of the node. */
 export type CredentialSource =
   | { readonly kind: 'node' }
   | ({ readonly kind: 'secret' } & Coordinates)

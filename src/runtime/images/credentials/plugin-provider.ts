@@ -289,7 +289,7 @@ export interface ServiceAccounts {
   token(request: PodTokenRequest, signal: AbortSignal): Promise<string>;
 }
 
-/** Rejects all requests, on nodes without an API server. */
+/** Rejects all requests; used on nodes without an API server. */
 export const noServiceAccounts: ServiceAccounts = {
   async get(namespace, name) {
     throw new KubelingError(

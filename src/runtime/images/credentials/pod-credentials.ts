@@ -64,8 +64,8 @@ export class PodCredentials implements CredentialProvider {
 
   async fingerprint(pod: Pod, signal: AbortSignal): Promise<string> {
     if (secretNames(pod).length === 0) return '';
-    // Records no event about missing secrets here: the pull before this check has already recorded
-    // it.
+    // Records no event about missing secrets here: the pull that precedes this check has already
+    // recorded it.
     const secrets = await readPullSecrets(pod, this.#deps.secrets, { event() {} }, signal);
     const turns = new YieldingCounter(1);
     const hash = createHash('sha256');
@@ -96,8 +96,8 @@ export class PodCredentials implements CredentialProvider {
   }
 
   /**
-   * Puts the logins of all plugins in one keyring, so that the most specific registry is tried
-   * first.
+   * Combines the logins of all plugins in one keyring, so that the login of the most specific
+   * registry is tried first.
    */
   async #fromPlugins(pod: Pod, repository: string, signal: AbortSignal): Promise<readonly PullCredential[]> {
     const keyring = new Keyring();
@@ -114,7 +114,7 @@ export interface PullSecrets {
   get(namespace: string, name: string, signal: AbortSignal): Promise<Secret>;
 }
 
-/** Rejects all requests, on nodes without an API server. */
+/** Rejects all requests; used on nodes without an API server. */
 export const noPullSecrets: PullSecrets = {
   async get(namespace, name) {
     throw new KubelingError(

@@ -186,7 +186,7 @@ test('removes images above the maximum age, once the kubelet has run for that lo
   );
 });
 
-test('keeps an image with a lease, and one that came into use during the collection', async () => {
+test('keeps an image with a lease, and an image that a container starts to use during the collection', async () => {
   const harness = new Rig();
   harness.have('a', 'b', 'c');
   await harness.manager.detect(never);

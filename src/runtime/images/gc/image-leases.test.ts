@@ -43,7 +43,7 @@ test('an image that is being removed cannot be leased, and must be inspected aga
   assert.ok(await leases.hold('a', leases.mark(), never));
 });
 
-test('after a failed removal, the image counts as possibly removed', async () => {
+test('after a failed removal, the image counts as possibly removed, so it must be inspected again', async () => {
   const leases = new ImageLeases();
   const mark = leases.mark();
   await assert.rejects(leases.remove('a', () => Promise.reject(new Error('no response'))));
@@ -51,7 +51,7 @@ test('after a failed removal, the image counts as possibly removed', async () =>
   assert.ok(await leases.hold('b', mark, never));
 });
 
-test('does not remove an image with a reserved name, and a reservation waits for a running removal', async () => {
+test('does not remove an image whose name is reserved; reserving a name waits for a running removal of the image', async () => {
   const leases = new ImageLeases();
   const isNamed = (reference: string) => reference === 'one:1';
   const remove = (act = async () => 'removed') => leases.remove('a', act, isNamed);

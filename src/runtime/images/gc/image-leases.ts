@@ -38,7 +38,7 @@ export class ImageLeases {
 
   /**
    * Reserves the name until the result is disposed of: no image of that name is removed. Resolves
-   * after running removals of it have finished.
+   * after all running removals of images with this name have finished.
    */
   async reserve(reference: string, signal: AbortSignal): Promise<Disposable> {
     const one = { reference };
@@ -55,7 +55,8 @@ export class ImageLeases {
 
   /**
    * Protects the image from removal. Resolves with undefined when the image was removed since the
-   * mark or is being removed, after that removal; the image must then be inspected again.
+   * mark, or is being removed and this removal has finished; the image must then be inspected
+   * again.
    */
   async hold(id: string, mark: number, signal: AbortSignal): Promise<Disposable | undefined> {
     const removing = this.#removing.get(id);

@@ -144,7 +144,7 @@ describe('pull records', () => {
     assert.deepEqual(store.paths(), []);
   });
 
-  it('removes the intent of an interrupted pull when two consecutive prunes find neither image nor pull, and never during a pull', async () => {
+  it('removes the intent of an interrupted pull when two consecutive prunes find neither the image nor a pull of it; never removes the intent of a running pull', async () => {
     const { records, clock, store } = rigOf();
     const prune = (...images: readonly Image[]) => records.prune(images, clock.now(), signal);
     await records.begin(image, signal);

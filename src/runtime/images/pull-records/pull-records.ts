@@ -14,7 +14,7 @@ export interface PullRecordsDeps {
   readonly policy: VerificationPolicy;
 }
 
-/** The outcome of a pull; after `unknown` the image may still become present. */
+/** The outcome of a pull; after the outcome `unknown`, the image may still become present. */
 export type PullEnd =
   | { readonly kind: 'pulled'; readonly imageRef: string; readonly used: PullCredential | 'anonymous' }
   | { readonly kind: 'failed' }
@@ -25,8 +25,8 @@ const maxMatchedSecrets = 100;
 
 /**
  * Records the credentials of each pull, so that a present image that was pulled with a secret is
- * not accessible without it. Images have the names of the pod's spec, image refs those of the
- * runtime.
+ * not accessible without this secret. Image names are those in pod specs; image refs are those that
+ * the runtime returns.
  */
 export class PullRecords {
   readonly #deps: PullRecordsDeps;
@@ -98,8 +98,8 @@ export class PullRecords {
   }
 
   /**
-   * Whether a pod may use a present image without pulling it. Loads the credentials only when
-   * needed; rejects if that fails.
+   * Whether a pod may use a present image without pulling it. Loads the credentials only when they
+   * are needed; rejects if loading fails.
    */
   async mayUse(
     image: string,
@@ -138,8 +138,8 @@ export class PullRecords {
   }
 
   /**
-   * Records a secret that gives access: the same login in another secret, or a new login in the
-   * same secret.
+   * Records a secret that gives access to the image: a secret with the same login as a recorded
+   * one, or the same secret with a new login.
    */
   async #recordMatch(
     image: string,
@@ -260,7 +260,7 @@ function fits(recorded: RecordedCredentials, { source, hash }: PullCredential): 
   return recorded.kubernetesSecrets.some(isKnown);
 }
 
-/** Decides which present images a pod may use without verifying its credentials by a pull. */
+/** Selects the present images that a pod may use without verifying its credentials by a pull. */
 export type VerificationPolicy =
   | { readonly kind: 'NeverVerify' }
   | { readonly kind: 'NeverVerifyPreloadedImages' }

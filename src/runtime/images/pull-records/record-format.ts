@@ -12,7 +12,10 @@ export interface RecordedSecret extends Coordinates {
   readonly credentialHash: string;
 }
 
-/** The credentials recorded for an image; without any, access must be verified by a pull. */
+/**
+ * The credentials recorded for an image; if there are none, access to the image must be verified by
+ * a pull.
+ */
 export interface RecordedCredentials {
   readonly kubernetesSecrets: readonly RecordedSecret[];
   readonly kubernetesServiceAccounts: readonly Coordinates[];
@@ -37,7 +40,7 @@ export function recordFileName(key: string): string {
   return `${filePrefix}${createHash('sha256').update(key).digest('hex')}`;
 }
 
-/** Whether the name is that of a record; other files in the directory are ignored. */
+/** Whether a file of this name contains a pull record; other files in the directory are ignored. */
 export function isRecordFile(name: string): boolean {
   return name.startsWith(filePrefix) && !name.endsWith('.tmp');
 }

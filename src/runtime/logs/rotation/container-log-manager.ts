@@ -59,13 +59,13 @@ interface WatchedLog {
 /** The interval of listing containers and checking the free disk space. */
 const refreshMs = 1_000;
 /**
- * The number of failures before one is logged: the rotation fails for a container that exits at
- * that time, and its exit is observed before this many failures.
+ * The number of consecutive failures after which a failure is logged: fewer failures may only mean
+ * that the container is exiting, which is observed soon afterwards.
  */
 const failuresBeforeLog = 3;
 /**
- * The minimum time between rotations for compression: logs rotated more often are removed soon
- * after, so compressing them does not pay off.
+ * The minimum time between two rotations of a log for which the rotated files are compressed: files
+ * of a log that is rotated more often are removed soon, so compressing them does not pay off.
  */
 const quietMs = 2_000;
 /** The free disk space below which the disk counts as full. */
@@ -164,7 +164,8 @@ export class ContainerLogManager {
   #track(container: LoggingContainer, nowMs: number): void {
     const { maxBytes, intervalMs: mostMs } = this.#deps.policy;
     const known = this.#watched.get(container.id);
-    // A log that is being checked gets the new state of its container at the next refresh.
+    // While a log is being checked, a new state of its container is ignored; the next refresh
+    // applies it.
     if (known?.container.state === container.state || known?.isBusy === true) return;
     this.#watched.set(container.id, {
       container,

@@ -11,7 +11,10 @@ export interface RotationPolicy {
 export interface LogOwner {
   /** The restart count of the running instance; undefined when none is running. */
   readonly running: number | undefined;
-  /** The restart counts of instances in the runtime, whose last log can still be requested. */
+  /**
+   * The restart counts of the instances that the runtime still has; clients can still request the
+   * last log of these instances.
+   */
   readonly known: ReadonlySet<number>;
 }
 
@@ -48,8 +51,8 @@ export function planLogCleanup(
 /** Returns the logs that can be removed on a full disk, oldest first. */
 export function removableLogs(logs: readonly NamedLog[], owner: LogOwner): readonly NamedLog[] {
   const sorted = logs.toSorted(oldestFirst);
-  // The last instance's log is kept because its name preserves the restart count when the runtime
-  // has no instance left.
+  // The log of the last instance is kept because its name contains the restart count, which is
+  // needed when the runtime has no instance left.
   const last = sorted.at(-1)?.instance;
   const isKept = ({ instance, stamp }: NamedLog) =>
     stamp === '' && (instance === owner.running || instance === last || owner.known.has(instance));
@@ -111,9 +114,9 @@ export function oldestFirst(one: NamedLog, other: NamedLog): number {
 const second = 1_000;
 
 /**
- * Returns the timestamp for the name of a rotated log, in local time and later than the newest one.
- * After two rotations within a second, or when the clock was set back, it is ahead of the clock, so
- * that names keep their order and format.
+ * Returns the timestamp for the name of a rotated log, in local time and later than the timestamp
+ * of the newest rotated log. After two rotations within a second, or when the clock was set back,
+ * the timestamp is ahead of the clock, so that names keep their order and format.
  */
 export function nextStamp(now: number, newest: string | undefined): string {
   const current = formatStamp(now - new Date(now).getTimezoneOffset() * 60 * second);

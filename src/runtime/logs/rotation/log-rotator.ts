@@ -95,8 +95,8 @@ export class LogRotator {
   }
 
   /**
-   * Lets followers open all files before some are removed; a follower that needs too long misses
-   * them.
+   * Lets followers open all files before some are removed; a follower that takes too long misses
+   * the removed files.
    */
   async #notifyFollowers(directory: string): Promise<void> {
     const { clock, followers } = this.#deps;

@@ -50,7 +50,7 @@ test('the size of a missing file is undefined, and symlinks are not followed', a
   assert.deepEqual(await files.list(directory), [{ name: 'secret', bytes: text.length }]);
 });
 
-test('putBack renames a file back only if the name is free', async () => {
+test('putBack restores the previous name of a file only if no other file has this name', async () => {
   const [from, to] = [join(directory, 'a'), join(directory, 'b')];
   await writeFile(from, 'old');
   await writeFile(to, 'new');

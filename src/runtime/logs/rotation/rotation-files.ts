@@ -28,7 +28,7 @@ export interface RotationFiles {
   list(directory: string): Promise<readonly LogFile[]>;
   /** Renames a file; replaces an existing file of the new name. */
   rename(from: string, to: string): Promise<void>;
-  /** Renames a file back unless the name is in use. */
+  /** Restores the previous name of a file unless another file has this name. */
   restore(from: string, to: string): Promise<'done' | 'taken'>;
   /** Removes a file; does nothing when it is missing. */
   remove(path: string): Promise<void>;
@@ -50,8 +50,8 @@ const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLO
 const makeFlags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
 /**
- * RotationFiles of this machine. Synchronous calls for names and sizes are cheaper than the thread
- * pool.
+ * The RotationFiles of this machine. Synchronous calls for names and sizes are cheaper than calls
+ * through the thread pool.
  */
 export function realRotationFiles(): RotationFiles {
   return {
