@@ -44,7 +44,8 @@ export function acceptUpdate(update: OfferedUpdate): Acceptance {
 }
 
 /**
- * Returns the pod with its spec instead of a pod reported by the runtime, if the worker knows it.
+ * Returns the pod with its spec in place of a pod reported by the runtime, if the worker has the
+ * spec.
  */
 function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
   if (given.kind === 'pod') return given;

@@ -81,7 +81,7 @@ class History {
 
   /**
    * Removes all pods and stops injecting failures; afterwards the workers must hold no pod and no
-   * name.
+   * full name.
    */
   async end(): Promise<void> {
     for (let round = 0; round < 50; round++) {

@@ -87,9 +87,10 @@ async function observe(
 type Observing = Pick<Known, 'requestRelist' | 'observeNow'>;
 
 /**
- * Records the end of the sync before it requests a relist: the next sync accepts only an
- * observation that began after this stamp. If the sync changed nothing, the previous observation
- * remains valid; if the sync ended with `observeNow`, that observation remains valid.
+ * Records the time at which the sync ended before it requests a relist: the next sync accepts only
+ * an observation that began after that time. If the sync changed nothing, the previous observation
+ * remains valid; if the sync ended with `observeNow`, the observation that this started remains
+ * valid.
  */
 async function finishing(
   deps: IterationDeps,

@@ -22,13 +22,13 @@ export type Lifecycle =
       readonly state: 'terminating';
       readonly sinceMs: number;
       /**
-       * Undefined for a pod that terminated by itself, to which the grace period of the spec
-       * applies. The value never increases.
+       * The grace period; undefined for a pod that terminated by itself, to which the grace period
+       * of the spec applies. It never increases.
        */
       readonly graceSeconds: number | undefined;
       /**
-       * `seen` once the worker has begun to terminate the pod: from then on no container is
-       * started.
+       * `seen` once the worker has begun to terminate the pod; afterwards no container of the pod
+       * is started.
        */
       readonly progress: 'requested' | 'seen';
     }

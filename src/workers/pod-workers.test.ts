@@ -252,7 +252,7 @@ test('keeps the record of a finished pod that is still desired, and ignores furt
   assert.equal(node.workers.syncKnownPods([pod]).get(uid)?.state, 'terminated');
 });
 
-test('terminates a pod once when an eviction races with its exit, and calls back the eviction', async () => {
+test('terminates a pod once when an eviction races with its exit, and calls the callback of the eviction', async () => {
   const node = new WorkerFixture();
   const pod = podOf();
   node.workers.updatePod({ updateType: 'create', pod });
@@ -354,14 +354,14 @@ test('treats a pod whose source is not ready as neither orphaned nor deleted', a
   assert.equal(node.workers.queries.couldHaveRunningContainers(podUid('gone')), false);
 });
 
-test('terminates a pod known only to the runtime with its remaining grace period, if that is recorded', async () => {
+test('uses the recorded remaining grace period to terminate a pod that only the runtime has', async () => {
   const node = new WorkerFixture();
   const kill = { graceOverrideSeconds: 12 };
   node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1'), kill });
   assert.equal((await node.next('terminating-runtime')).graceSeconds, 12);
 });
 
-test('kills a pod known only to the runtime within one second and drops it', async () => {
+test('uses a grace period of one second to kill a pod that only the runtime has, and then drops its record', async () => {
   const node = new WorkerFixture();
   const runningPod = runtimePodOf('uid-1');
   for (const updateType of ['create', 'update', 'sync'] as const)
@@ -378,7 +378,7 @@ test('kills a pod known only to the runtime within one second and drops it', asy
   assert.deepEqual(node.workers.sizes, { pods: 0, names: 0, loops: 0 });
 });
 
-test('kills a runtime pod whose spec is known with the grace period of the spec', async () => {
+test('uses the grace period of the pod spec to kill a runtime pod whose spec the worker has', async () => {
   const node = new WorkerFixture();
   await node.running();
   node.workers.updatePod({ updateType: 'kill', runningPod: runtimePodOf('uid-1') });
@@ -398,7 +398,7 @@ test('ignores a stale runtime pod after the pod has terminated', async () => {
   assert.deepEqual(node.kinds(), ['sync', 'terminating', 'terminated']);
 });
 
-test('calls back immediately for an update that kills nothing', async () => {
+test('calls the done callback immediately if the update does not kill the pod', async () => {
   const node = new WorkerFixture();
   const pod = await node.running();
   const done: string[] = [];
@@ -575,7 +575,7 @@ test('runs two API pods with the same name and different UIDs after a force dele
   await node.next('sync', 'new');
 });
 
-test('starts only the last of 300 edits during a termination, without overlap, and finishes the others', async () => {
+test('starts only the last of 300 edited versions of a static pod once the terminating one has ended, and finishes the others', async () => {
   const node = new WorkerFixture();
   let current = await node.running({ uid: 'v0', source: 'file', graceSeconds: 20 });
   for (let edit = 1; edit <= 300; edit++) {
@@ -608,7 +608,7 @@ test('retries the termination of an orphan at each housekeeping while the runtim
   assert.equal(node.workers.sizes.pods, 0);
 });
 
-test('terminates a pod that no source has with the grace period of its spec, and cancels its sync', async () => {
+test('uses the grace period of the pod spec to terminate a pod that no source has, and cancels its sync', async () => {
   const node = new WorkerFixture();
   await node.running();
   node.workers.updatePod({ updateType: 'sync', pod: podOf() });
@@ -733,7 +733,7 @@ test('cancels all syncs when the workers are stopped, and starts no more', async
   assert.equal(node.workers.sizes.loops, 0);
 });
 
-test('returns to other packages the state of a pod in each state of its worker, and of a pod without a worker before and after all sources are ready', async () => {
+test('answers the queries of other packages for a pod in each worker state, and for a pod without a worker before and after all sources are ready', async () => {
   const node = new WorkerFixture();
   const { queries } = node.workers;
   const answers = (id: string) =>

@@ -20,8 +20,8 @@ export interface PodWorkersDeps extends LoopDeps {
   readonly state: WorkerState;
   readonly queries: PodWorkerQueries;
   /**
-   * Returns whether all sources that could have the pod have reported their pods. If undefined,
-   * they have.
+   * Returns whether all sources that could have the pod have reported their pods. If undefined, all
+   * sources count as ready.
    */
   readonly areSourcesReadyFor?: ((uid: PodUid) => boolean) | undefined;
   /** Returns the pod with its allocated resources instead of those of its spec. */
@@ -55,8 +55,8 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   /**
-   * The numbers of pods, of full names of static pods, and of running loops: all zero on a node
-   * without pods.
+   * The numbers of pods, of full names of static pods, and of running worker loops: all zero on a
+   * node without pods.
    */
   get sizes(): Readonly<Record<'pods' | 'names' | 'loops', number>> {
     return { pods: this.#state.size, names: this.#state.names, loops: this.#loops.running };

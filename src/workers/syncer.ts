@@ -20,8 +20,8 @@ export interface SyncPodContext extends SyncContext {
 export interface SyncTerminatingContext extends SyncContext {
   readonly updateType: UpdateType;
   /**
-   * Undefined for a pod that terminated by itself, to which the grace period of the spec applies.
-   * Otherwise at least 1.
+   * The grace period; undefined for a pod that terminated by itself, to which the grace period of
+   * the spec applies. Otherwise at least 1.
    */
   readonly graceSeconds: number | undefined;
   /**

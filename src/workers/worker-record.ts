@@ -15,7 +15,10 @@ export interface WorkerRecord {
   active: PodWork | undefined;
   /** When the pod was first added, as a clock stamp. */
   readonly addedStamp: number;
-  /** Whether the pod may be synced; `waiting` for another pod of the same full name to finish. */
+  /**
+   * Whether the pod may be synced; `waiting` until another pod with the same full name has
+   * finished.
+   */
   started: 'no' | 'waiting' | 'yes';
   /** Whether the pod was deleted in the API, or removed from its source. */
   deleted: boolean;

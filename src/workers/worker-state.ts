@@ -17,8 +17,9 @@ export interface WorkerStateDeps {
 const rememberedEnds = 1_000;
 
 /**
- * The records of all pods that have a worker, and the static pod that holds each full name. It runs
- * no syncs, so the components of the kubelet that only read it can be built before the workers.
+ * The records of all pods that have a worker, and the static pod that holds each full name. This
+ * class runs no syncs, so the components of the kubelet that only read it can be built before the
+ * workers.
  */
 export class WorkerState implements Iterable<WorkerRecord> {
   readonly #deps: WorkerStateDeps;

@@ -15,7 +15,9 @@ export interface PackageEntry {
  * one that starts other programs.
  */
 export interface Declared {
-  /** The program arguments as written in the source, one for each such place. */
+  /**
+   * The program arguments as written in the source, one for each place that starts such a program.
+   */
   readonly places?: readonly string[];
   readonly starts: readonly string[];
   /** Functions of this file whose first argument is the program to start; `.name` for methods. */
@@ -38,7 +40,7 @@ export interface Knowledge {
    * all the same.
    */
   readonly optional: Readonly<Record<string, string>>;
-  /** Programs and files of the table that are not started by the sources, with their user. */
+  /** Programs and files of the table that are not started by the sources, with what uses them. */
   readonly indirect: Readonly<Record<string, string>>;
 }
 

@@ -65,7 +65,7 @@ describe('the check that the set-up installs every started program and no other'
     assert.deepEqual(breaches({ 'src/a.ts': spawned }, { table }), [lacks('src/a.ts', 'start')]);
   });
 
-  it('accepts a started program from the table, from an essential package, and from alongside another package', () => {
+  it('accepts a started program that is in the table, in an essential package, or listed as another program of a package in the table', () => {
     const files = { 'test/a.ts': spawned };
     assert.deepEqual(breaches(files, { table: [entry('mkfs.xfs', 'test')] }), []);
     assert.deepEqual(breaches(files, { essential: { xfsprogs: ['mkfs.xfs'] } }), []);

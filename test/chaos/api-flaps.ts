@@ -140,8 +140,8 @@ export class ApiFlaps {
   }
 
   /**
-   * Each object that was watched before the outages must be watched by exactly one watch again,
-   * started once since the API server stays up.
+   * Each object that was watched before the outages must have exactly one open watch again, and
+   * only one watch of it may have been started since the server stayed up.
    */
   async #watchedOnce(
     before: readonly string[],
@@ -181,7 +181,10 @@ function tableOf(before: ProcessFigures, after: ProcessFigures): string {
   return names.map((name) => `  ${name.padEnd(14)} ${before[name]} -> ${after[name]}`).join('\n');
 }
 
-/** Returns the watches of a node whose pods use that config map and that secret. */
+/**
+ * Returns the expected watches of this node, whose pods use the config map and the secret
+ * `flapping`: each as its path and field selector.
+ */
 function watchedBy(node: string): readonly string[] {
   return [
     '/api/v1/namespaces/default/configmaps?metadata.name=flapping',

@@ -9,8 +9,8 @@ const lookEveryMs = 100;
 const keptPairs = 2;
 
 /**
- * Checks one certificate of a node continuously: its link must point to a complete pair at any
- * moment.
+ * Checks one certificate of a node continuously: the symbolic link to the current certificate must
+ * point to a complete pair at any moment.
  */
 export class CertificateWitness {
   readonly #directory: string;

@@ -12,7 +12,7 @@ import { SmallCluster } from '../cluster/small-cluster.ts';
 type Tell = (text: string) => void;
 
 interface Parts {
-  /** The directory of the containers' mark files. */
+  /** The directory of the mark files, to which containers append a line whenever they start. */
   readonly dir: string;
   readonly cluster: SmallCluster;
   readonly tell: Tell;
@@ -26,7 +26,8 @@ export const longMs = 300_000;
 
 /**
  * A cluster with one node, which reaches its API server only through a proxy; the test connects
- * directly. Containers write mark files, so that their starts are known even when no API responds.
+ * directly. Each container appends a line to a mark file when it starts, so that the starts are
+ * recorded even when no API responds.
  */
 export class FaultyCluster {
   readonly #parts: Parts;
@@ -75,7 +76,10 @@ export class FaultyCluster {
     return join(this.#parts.dir, 'marks');
   }
 
-  /** Returns the content of a mark file. */
+  /**
+   * Returns the content of a mark file, to which containers append a line when they start; empty if
+   * the file does not exist.
+   */
   async text(name: string): Promise<string> {
     return await readFile(join(this.marksDir, name), 'utf8').catch(() => '');
   }
@@ -84,7 +88,9 @@ export class FaultyCluster {
     return (await this.text(name)).split('\n').slice(0, -1);
   }
 
-  /** Returns the start times of all containers with that mark, in seconds since boot. */
+  /**
+   * Returns the start times of all containers that write to this mark file, in seconds since boot.
+   */
   async starts(name: string): Promise<readonly number[]> {
     return (await this.marks(name)).map(Number);
   }
@@ -165,7 +171,10 @@ export class FaultyCluster {
   }
 }
 
-/** Returns the time in seconds since boot, the clock of the mark files. */
+/**
+ * Returns the time since boot in seconds, which containers also write to their mark files when they
+ * start.
+ */
 export async function uptimeSeconds(): Promise<number> {
   return Number((await readFile('/proc/uptime', 'utf8')).split(' ')[0]);
 }

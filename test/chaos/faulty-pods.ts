@@ -5,7 +5,7 @@ import type { FaultyCluster } from './faulty-cluster.ts';
 const stays = 'trap "exit 0" TERM; sleep 100000 & wait';
 const mounts = { volumeMounts: [{ name: 'marks', mountPath: '/marks' }] };
 
-/** Builds a container that appends a line with the time to its mark file whenever it starts. */
+/** Builds a container that appends the time to the file `/marks/<mark>` whenever it starts. */
 export function marked(mark: string, script = stays, fields: object = {}): object {
   const command = ['sh', '-c', `cut -d " " -f 1 /proc/uptime >> /marks/${mark}; ${script}`];
   return container('main', { command, ...mounts, ...fields });
@@ -17,7 +17,10 @@ interface PodFields {
   readonly volumes?: readonly object[];
 }
 
-/** Unless containers are given, the pod has one, `main`, whose mark has the pod's name. */
+/**
+ * Unless containers are given, the pod has one, `main`, which writes its start times to a mark file
+ * with the pod's name.
+ */
 export function markedPod({ marksDir }: FaultyCluster, name: string, fields: PodFields = {}): object {
   const { containers = [marked(name)], volumes = [], ...others } = fields;
   const marks = { name: 'marks', hostPath: { path: marksDir } };

@@ -250,8 +250,8 @@ export class KillRounds {
   }
 
   /**
-   * Compares the starts of each desired pod according to the runtime's events with the containers'
-   * marks.
+   * Compares the starts of each desired pod according to the runtime's events with the lines that
+   * its containers wrote when they started.
    */
   async #checkStarts(pod: Wanted, marks: ReadonlyMap<string, string>): Promise<void> {
     const mark = markOf(pod);
@@ -329,8 +329,8 @@ export class KillRounds {
     this.#counts.set(key, restartCount);
     const lives = this.#kills - pod.sinceKill;
     let starts = 0;
-    // A running container has no mark before its program has started, and a container that was
-    // created but not started before a kill counts as a restart.
+    // A running container has written no line to the mark file before its program starts, and a
+    // container that was created but not started before a kill counts as a restart.
     await eventually(
       'all starts to be marked',
       async () => {
@@ -340,7 +340,7 @@ export class KillRounds {
       15_000,
       () => `${reported}, ${starts} starts marked, ${lives} kills lived through`,
     );
-    // A container may start between reading the status and reading the marks.
+    // A container may start between reading the status and reading the mark file.
     assert.ok(starts <= after + 2, `${reported}, ${starts} starts marked, ${lives} kills lived through`);
     if (pod.behaviour !== 'crashes') assert.ok(restartCount <= lives, reported);
   }

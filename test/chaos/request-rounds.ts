@@ -74,8 +74,8 @@ export class RequestRounds {
       return await api.ask('kept');
     });
     const found = new Map(await this.#withApi(async (api) => await api.ask('kept')));
-    // The server itself may have changed some objects since then, but no object may be older or
-    // missing.
+    // The API server itself may have changed some objects between the two reads, but no object may
+    // be older or missing.
     for (const [key, version] of retained)
       if (!(Number(found.get(key)) >= Number(version)))
         this.#failures.push(`${key} was at ${version}, and is at ${found.get(key)}`);

@@ -283,7 +283,10 @@ function keptOf({ metadata, status }: NodePod): Kept {
   };
 }
 
-/** Returns the pod name of a mark, or of a pod name reported by kubeling. */
+/**
+ * Returns the pod name without what follows it: the version in a mark file, or the node name in a
+ * name reported by kubeling.
+ */
 function nameOf(text: string): string {
   return text.split(/[.-]/)[0] ?? '';
 }

@@ -137,7 +137,10 @@ describe('a node switches between kubeling and the Go kubelet', {
     }
   }
 
-  /** Returns since when each API pod is Ready; for static pods a kubelet does not restore this. */
+  /**
+   * Returns since when each API pod is Ready; a kubelet does not restore these times for static
+   * pods.
+   */
   async function readySince(): Promise<readonly (string | undefined)[]> {
     const ofApi = names.filter((name) => !name.endsWith(cluster.node.name));
     const pods = await Promise.all(ofApi.map((name) => cluster.ready(name)));

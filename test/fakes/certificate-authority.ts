@@ -136,8 +136,9 @@ export class Authority {
   }
 
   /**
-   * Issues a certificate signed by this certificate, for a CA or not; the certificates it issues
-   * include its certificate.
+   * Issues a certificate signed by this CA, by default for an intermediate CA, and returns it as an
+   * authority: each certificate that the returned authority issues is followed by its own
+   * certificate.
    */
   intermediate(subject: string, use: NonNullable<CertificateWish['use']> = 'authority'): Authority {
     const name = this.#folder.issue(this.#name, { subject, use });

@@ -5,7 +5,7 @@ export interface Endpoint {
   readonly method: string;
   readonly path: string;
   readonly upgrade?: 'SPDY/3.1' | 'websocket';
-  /** The response to an authorized client if the runtime does not listen. */
+  /** The HTTP status for an authorized client while no container runtime listens. */
   readonly status: number;
   readonly subresources: readonly string[];
   readonly verb: string;

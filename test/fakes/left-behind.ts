@@ -4,8 +4,8 @@ import { constants } from 'node:os';
 const removals = new Set<() => void>();
 
 function removeAll(): void {
-  // Runs in reverse order of registration: a node must be removed before the network that was
-  // created for it.
+  // Clean-ups run in reverse order of registration: a node must be removed before the network that
+  // was created for it.
   for (const remove of [...removals].reverse()) {
     try {
       remove();
@@ -29,8 +29,8 @@ export function whenLeftBehind(remove: () => void): Disposable {
 }
 
 /**
- * If the program has its own listener, that one handles the signal. A second signal must not
- * interrupt a removal in progress.
+ * If the program has its own listener for the signal, that listener handles the signal. A second
+ * signal must not interrupt a removal in progress.
  */
 function endOn(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {
   if (process.listenerCount(signal) > 0) return;

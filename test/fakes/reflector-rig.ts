@@ -66,7 +66,7 @@ export class ScriptedWatch {
   }
 }
 
-/** A fake API server whose responses wait for the test, or were prepared by it. */
+/** A fake API server: the test sends each response itself, or prepares it in advance. */
 export class ScriptedServer implements Pick<ApiClient, 'list' | 'watch'> {
   readonly watches: ScriptedWatch[] = [];
   readonly lists: ListQuery[] = [];

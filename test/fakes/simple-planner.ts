@@ -13,7 +13,10 @@ export interface SimplePlannerOptions {
   readonly cgroupParent?: string;
 }
 
-/** A planner with the real decisions and minimal container configs. */
+/**
+ * A pod planner that makes the real decisions (computePodActions) and builds minimal container
+ * configs.
+ */
 export function simplePlanner(options: SimplePlannerOptions): PodPlanner {
   const sandboxConfig = (pod: Pod, attempt: number): MessageInit<PodSandboxConfig> => ({
     metadata: { name: pod.metadata.name, namespace: pod.metadata.namespace, uid: pod.metadata.uid, attempt },

@@ -161,7 +161,7 @@ describe('pod cgroups on a real cgroup v1 node', { skip }, () => {
     assert.deepEqual(await pods.current(grown), { ...pods.wanted(grown), cpuQuotaUs: -1, memoryBytes: -1 });
   });
 
-  it('all pods are limited to node allocatable, which is retried while their usage exceeds the limit', async () => {
+  it('the limit of all pods together is set to node allocatable, and setting it is retried while their usage exceeds it', async () => {
     const reported: string[] = [];
     const kubepodsFile = (file: string) =>
       `${layout.version === 1 ? layout.controllers.get('memory') : ''}/${root}/kubepods/${file}`;

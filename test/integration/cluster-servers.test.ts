@@ -191,7 +191,7 @@ test('the servers report as a problem that the node waits for its certificate', 
   await until('no problem is reported any more', () => node.servers.problem() === undefined);
 });
 
-test('the servers require the exec permission by method where that is configured', async () => {
+test('the servers require the verb create for exec, or the verb of the HTTP method with --stream-authorization=by-method', async () => {
   const verbOf = async (...flags: readonly string[]) => {
     await using node = await ClusterNode.open({ flags: [clientCa, ...pair, ...flags] });
     const mallory = node.authority.issue({ subject: '/CN=mallory' });
@@ -201,7 +201,7 @@ test('the servers require the exec permission by method where that is configured
   assert.match(await verbOf('--stream-authorization=by-method'), /verb=get/);
 });
 
-test('the servers authenticate missing credentials as anonymous where allowed, and authorize that user like others', async () => {
+test('the servers treat requests without credentials as the user system:anonymous with --anonymous-auth, and still reject wrong tokens', async () => {
   await using node = await ClusterNode.open({ flags: ['--anonymous-auth', ...pair] });
   assert.match((await call(node, '/pods')).body, /user=system:anonymous/);
   assert.equal((await call(node, '/pods', bearer('guess'))).status, 401);

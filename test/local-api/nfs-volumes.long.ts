@@ -83,7 +83,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     assert.equal(isMounted(), false);
   });
 
-  it("an NFS volume of a claim is mounted with the volume's mount options; those of the annotation precede those of the spec", async () => {
+  it('an NFS volume of a claim is mounted with the mount options of its PersistentVolume: those in the mount-options annotation, or else those in the spec', async () => {
     await cluster.apply(...claimed('spec', {}, { mountOptions: ['nfsvers=4.1', 'hard'] }));
     const annotations = { 'volume.beta.kubernetes.io/mount-options': 'soft,timeo=10' };
     await cluster.apply(...claimed('note', annotations, { mountOptions: ['hard'] }));

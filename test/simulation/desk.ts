@@ -12,7 +12,10 @@ export class Desk {
   readonly #nowMs: () => number;
   readonly #sheets = new Map<string, Sheet>();
   readonly #sketches = new Map<string, PodSketch>();
-  /** The grace of deleted pods for which the delete request gave less than their spec. */
+  /**
+   * The requested grace period of each pod whose deletion requested a shorter one than the pod
+   * spec, by UID.
+   */
   readonly #graces = new Map<string, number>();
   /** The last time at which each pod was not desired. */
   readonly #unwantedMs = new Map<string, number>();
@@ -37,7 +40,7 @@ export class Desk {
     this.#sheets.delete(name);
   }
 
-  /** Records that a delete request gave a pod less grace than its spec. */
+  /** Records that the deletion of a pod requested a shorter grace period than the pod spec. */
   shorten(uid: string, graceSeconds: number): void {
     this.#graces.set(uid, Math.min(graceSeconds, this.graceOf(uid)));
   }

@@ -22,7 +22,8 @@ export interface CallGateOptions {
   /** The probability that a request takes effect although its caller aborted it in flight. */
   readonly abandonedEffect: number;
   /**
-   * Called for unexpected exceptions in a handler, which are bugs of the simulator or its scripts.
+   * Called for unexpected exceptions in a handler, which are bugs of the simulator or of a test's
+   * container script.
    */
   readonly onBug: (method: string, error: unknown) => void;
 }
@@ -192,8 +193,8 @@ export class CallGate {
 
   #inBackground(name: SimulatedMethod, handler: Handler, request: never): void {
     this.#answer(name, handler, request, uncalledFor()).catch(() => {
-      // The caller has already received an error, so this one is dropped; a bug was already
-      // reported.
+      // The caller has already received an error, so the error of the late execution is dropped. If
+      // it was an unexpected exception, it was already reported as a bug.
     });
   }
 

@@ -88,7 +88,10 @@ export class Exits {
     this.tell('CONTAINER_STOPPED_EVENT', record.id, record);
   }
 
-  /** Sends the CRI event, for flavours that support it, with the current statuses of the pod. */
+  /**
+   * Sends the CRI event, for containerd versions that support it, with the current statuses of the
+   * pod.
+   */
   tell(type: CriEventType, containerId: string, sandbox: SandboxRecord): void {
     const { flavour, events } = this.#context;
     if (flavour.criEvents === 'unsupported') return;

@@ -27,7 +27,10 @@ export interface Rules {
   finishedAt(finished: bigint, started: bigint): bigint;
   stateMatches<State extends ContainerState | PodSandboxState>(expected: State, actual: State): boolean;
   labelsMatch(selector: Labels, labels: Labels): boolean;
-  /** Whether stopping or removing a missing container fails even if the flavour allows it. */
+  /**
+   * Whether stopping or removing a missing container fails even if the simulated containerd version
+   * allows it.
+   */
   readonly missingFails: 'never' | 'on-stop' | 'on-remove';
   readonly stopOfExited: 'succeeds' | 'fails';
   readonly removeOfRunning: 'kills' | 'fails';

@@ -42,8 +42,8 @@ export interface SimulatedRuntimeOptions {
   /** The simulated containerd version; containerd-1.6 by default. */
   readonly flavour?: Flavour;
   /**
-   * Selects the behaviour of containers. Containers without a selected behaviour follow the script
-   * of their image, then their command line.
+   * Selects the behaviour of containers. The behaviour of a container without a selection is
+   * defined by its image, or else by its command line.
    */
   readonly script?: ScriptChooser;
   /** The images that exist at the start. */
@@ -59,8 +59,8 @@ export interface SimulatedRuntimeOptions {
   /** The supported runtime handlers; only runc by default. */
   readonly runtimeHandlers?: readonly string[];
   /**
-   * The reported cgroup driver; CGROUPFS by default. Only flavours with runtime configuration
-   * report it.
+   * The reported cgroup driver; CGROUPFS by default. Only simulated containerd versions that
+   * support RuntimeConfig report it.
    */
   readonly cgroupDriver?: CgroupDriver;
   readonly imageFsPath?: string;
@@ -75,7 +75,10 @@ export interface SimulatedRuntimeOptions {
   readonly traceCapacity?: number;
   /** A rule of the runtime to violate on purpose. */
   readonly mutation?: SimulatorMutation;
-  /** Called for bugs in the simulator or in a script function; by default they end the process. */
+  /**
+   * Called for bugs in the simulator or in a test's container script; by default they end the
+   * process.
+   */
   readonly onBug?: (method: string, error: unknown) => void;
 }
 
@@ -101,8 +104,8 @@ export function createSimulatedRuntime(options: SimulatedRuntimeOptions): Simula
 
 /**
  * A simulated container runtime with sandboxes, containers, images and events on any clock; over
- * CRI it behaves like containerd. The same seed, scripts and calls give the same history, including
- * IDs and times.
+ * CRI it behaves like containerd. The same seed, container scripts and calls give the same history,
+ * including IDs and times.
  */
 export class SimulatedRuntime implements AsyncDisposable {
   readonly trace: Trace;

@@ -178,7 +178,10 @@ function containerHandlers({ context, containers, listing }: RuntimeParts) {
   } satisfies Partial<Handlers<RuntimeServiceMethods>>;
 }
 
-/** The record to stop or remove; undefined if it is already removed and the flavour allows this. */
+/**
+ * Returns the sandbox or container to stop or remove. A missing one is an error if the simulated
+ * containerd version returns an error for it; otherwise undefined is returned.
+ */
 function present<T>(
   { flavour, rules }: SimulatorContext,
   found: Found<T>,

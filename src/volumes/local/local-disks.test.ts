@@ -95,7 +95,7 @@ describe('local disks used by pods', () => {
     assert.deepEqual([files.mounts(), await files.kindAt(global)], [[], undefined]);
   });
 
-  it('a local disk of two volumes is unmounted after the last of them', async () => {
+  it('a local disk shared by two volumes is unmounted once no pod uses either volume', async () => {
     const { files, make, remove } = createEnvironment();
     const volumes = make();
     await volumes.setUp(pod, volume, 'first', signal);

@@ -22,8 +22,8 @@ export interface LocalDisksDeps {
 
 const directoryMode = 0o750;
 /**
- * The directory of volume plugins below the kubelet's root directory; a mount in it is not a pod's
- * use of a disk.
+ * The directory of volume plugins below the kubelet's root directory; mounts below it do not count
+ * as use of a disk by a pod.
  */
 const pluginsDir = 'plugins/kubernetes.io';
 

@@ -33,7 +33,7 @@ interface Shown {
   readonly name: string;
   readonly source: string;
   readonly options: readonly string[];
-  /** `write` when the group of the volume's files may be changed. */
+  /** Only with `write` may the group of the volume's files be changed. */
   readonly access: 'read' | 'write';
 }
 
@@ -63,8 +63,8 @@ export class LocalVolumes {
    */
   readonly #paths = new KeyedMutex<string>();
   /**
-   * Pods for which the files of a volume got their group but which have not mounted the volume,
-   * because the sync was cancelled while the group was set.
+   * Pods for which the group of a volume's files was set but which have not mounted the volume,
+   * because their sync was cancelled in between.
    */
   readonly #given = new Map<PodUid, Set<string>>();
 
@@ -114,8 +114,8 @@ export class LocalVolumes {
     const access = readOnly || mountOptions.includes('ro') ? 'read' : 'write';
     const disk = { device: path, fsType, options: mountOptions, access } as const;
     const show = (source: string) => this.#show(pod, { name, source, options: ro, access }, use, signal);
-    // The mount directory is created before the disk is mounted, so that it records the pod's use
-    // if the process is killed.
+    // The mount directory is created before the disk is mounted, so that the directory records the
+    // pod's use of the disk even if this process is killed in between.
     await this.#createMountPoint(pod.metadata.uid, name, signal);
     return await disks?.with(name, disk, show, signal);
   }

@@ -217,7 +217,7 @@ test('reports a pod at the attach limit differently from a pod whose volume is n
   });
 });
 
-test('reports an in-tree inline volume at the attach limit as such', async () => {
+test('rejects a pod whose in-tree inline volume is at the attach limit with VOLUME_ATTACH_LIMIT', async () => {
   const why = 'MountVolume.WaitForAttach failed for volume "pd" : full';
   const code = { value: 'VOLUME_UNUSABLE' as 'VOLUME_UNUSABLE' | 'VOLUME_ATTACH_LIMIT' };
   const csi = {

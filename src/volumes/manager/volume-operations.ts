@@ -91,7 +91,10 @@ export class VolumeOperations {
     await this.#join(running, running.result, signal);
   }
 
-  /** Drops the record of the path; call when no operation on it will be requested any more. */
+  /**
+   * Removes the recorded failure and back-off of the path; call when no operation on the path will
+   * be requested any more.
+   */
   forget(path: string): void {
     this.#failed.delete(path);
     this.#backoff.delete(path);

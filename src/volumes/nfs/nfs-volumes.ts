@@ -19,7 +19,7 @@ import { type DirectoryChain, endOf, firstNonDirectory, PodVolumePaths } from '.
 export interface NfsVolumesDeps {
   /** The directory that contains the pod directories. */
   readonly podsDir: string;
-  /** Accesses local files only, never files on network mounts. */
+  /** Access to local files only, never to files on network mounts. */
   readonly files: Pick<VolumeFiles, 'kindAt' | 'names' | 'makeDirectory' | 'removeEmptyDirectory'>;
   readonly mounts: NetworkMounts;
   readonly clock: Clock;
@@ -140,7 +140,8 @@ export class NfsVolumes {
     }
     await files.makeDirectory(mountPoint, directoryMode);
     await mounts.mount(mount, signal).catch(async (error: unknown) => {
-      // Undoes the mount with a separate signal, so that an abort leaves no half-finished mount.
+      // Undoes the mount with a separate abort signal, so that cancelling the caller leaves no
+      // half-finished mount.
       await this.#undo(mountPoint, error, new AbortController().signal);
       throw error;
     });

@@ -29,8 +29,8 @@ export interface PayloadTarget {
   /** `read` lets the group read all files; `as-is` keeps the modes of the files. Default: read. */
   readonly access?: 'read' | 'as-is' | undefined;
   /**
-   * The version replaced by the previous write. It is removed by this write at the end, because a
-   * reader may still use it.
+   * The version that the previous write replaced. A reader may have used it until now, so only this
+   * write removes it, at its end.
    */
   readonly retired?: string | undefined;
   /** Runs the ownership change and observes its duration. */
@@ -43,8 +43,8 @@ export interface WrittenPayload {
   /** The version directory to which `..data` points. */
   readonly version: string;
   /**
-   * The version to which `..data` pointed before; the next write removes it, because a reader may
-   * still use it.
+   * The version to which `..data` pointed before this write. A reader may still use it, so only the
+   * next write removes it.
    */
   readonly retired: string | undefined;
 }

@@ -16,8 +16,8 @@ import {
 } from './payload.ts';
 
 /**
- * Resolves the pod fields and resources for the environment and for files. Both throw for an
- * unknown field.
+ * Returns the value of a pod field or of a container resource, for environment variables and files.
+ * Both methods throw for an unknown field.
  */
 export interface DownwardValues {
   field(pod: Pod, selector: ObjectFieldSelector): string;

@@ -191,9 +191,9 @@ function findNestedMountPoints(pod: Pod): NestedMountPoints {
 }
 
 /**
- * Returns for each path the outermost of the other paths below it, relative to it. Sorted by
- * components, a path is followed by all paths below it, so one pass finds the innermost path that
- * contains each one.
+ * Returns for each path the outermost of the given paths below it, as relative paths. In a list
+ * sorted by components each path is directly followed by all paths below it, so one pass finds for
+ * each path the innermost path that contains it.
  */
 function outermostInside(paths: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const inside = new Map<string, string[]>();

@@ -173,8 +173,9 @@ export class PayloadSources {
 }
 
 /**
- * Returns the mode of a token file. With an fsGroup the group gets read access even if the
- * annotation denies it for other files, because containers could not read the token otherwise.
+ * Returns the mode of a token file. With an fsGroup the group gets read access even if the pod's
+ * annotation denies it for other payload files, because containers could not read the token
+ * otherwise.
  */
 function tokenMode(pod: Pod, owner: number | undefined, defaultMode: number): number {
   const hasGroup = pod.spec.securityContext?.fsGroup !== undefined;

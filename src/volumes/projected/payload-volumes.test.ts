@@ -419,7 +419,7 @@ describe('a service account token volume', () => {
     });
   }
 
-  it('makes a token readable by the fsGroup even if the annotation keeps the file modes', async () => {
+  it("makes a service account token readable by the fsGroup even if the pod's annotation keeps the modes of payload files", async () => {
     const { files, world } = makeWorld();
     const pod = podWith([tokenVolume], { securityContext: { fsGroup: 9 } });
     const metadata = { ...pod.metadata, annotations: { 'kubeling.dev/fs-group-keeps-modes': 'true' } };
@@ -427,7 +427,7 @@ describe('a service account token volume', () => {
     assert.deepEqual(fileOf(files), [0o640, 0, 9]);
   });
 
-  it('sets no owner for a token if containers run as different users', async () => {
+  it('sets no owner for a service account token if containers run as different users', async () => {
     const { files, world } = makeWorld();
     const volumeMounts = [{ name: 'v', mountPath: '/v' }];
     const containers = [
@@ -491,7 +491,7 @@ describe('removal of payload volumes', () => {
   });
 });
 
-describe('a kill, or an error reported by a completed step', () => {
+describe('a payload volume after a kill, or after a completed step that reported an error', () => {
   /**
    * A file system on which every call after the given number fails, as if the process had been
    * killed.

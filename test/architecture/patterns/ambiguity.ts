@@ -2,8 +2,9 @@ import { type Automaton, buildAutomaton, type Edge, UnknownPattern } from './aut
 
 /**
  * A backtracking matcher takes time linear in the text unless it can match the same text in two
- * ways: by two paths through one loop (exponential), or by two consecutive loops that match the
- * same characters (polynomial). The search for the start of a match counts as a loop.
+ * ways: by two paths through one loop, that is, a repetition such as `*` (exponential), or by two
+ * consecutive loops that match the same characters (polynomial). The search for the start of a
+ * match counts as a loop.
  */
 export interface Ambiguity {
   readonly degree: 'exponential' | 'polynomial' | 'unknown';
@@ -29,8 +30,8 @@ export function findAmbiguity(source: string, flags: string): Ambiguity | undefi
 }
 
 /**
- * Returns for each loop of a pattern a text that leads to it, and a text that passes through it
- * once.
+ * Returns for each loop (repetition) of a regular expression a text that leads to the loop, and a
+ * text that passes through it once.
  */
 export function loopsOf(source: string, flags: string): readonly { prefix: string; pump: string }[] {
   const automaton = buildAutomaton(source, flags, { counted: 'looped' });

@@ -230,8 +230,9 @@ class Builder {
   }
 
   /**
-   * Returns each character link that may be next, once for each path to it, at most twice: more
-   * paths do not change the result.
+   * Returns each transition that consumes a character and is reachable from the node without
+   * consuming one: once per path to it, but at most twice, because more paths do not change the
+   * result.
    */
   #charactersFrom(node: number): readonly CharacterLink[] {
     const found: CharacterLink[] = [];

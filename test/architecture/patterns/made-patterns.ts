@@ -32,7 +32,10 @@ export async function patternsMadeBy(root: string, file: string): Promise<readon
   return created;
 }
 
-/** Returns the line of the file that is currently executed. */
+/**
+ * Returns the line number in the file whose code is currently executing; undefined if the file is
+ * not on the call stack.
+ */
 function lineIn(file: string): number | undefined {
   const caller = (new Error().stack ?? '').split('\n').find((each) => each.includes(`${file}?patterns:`));
   const line = caller?.split(`${file}?patterns:`)[1]?.split(':')[0];

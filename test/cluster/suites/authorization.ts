@@ -154,12 +154,15 @@ export function authorizationMatrix(place: Place): void {
       await askAll(inside, judge, { among: websockets });
     });
 
-    it('accepts a client with one permission for that one only', { skip: place.lacks('roles') }, async () => {
+    it('gives a client with one permission access to the endpoints of that permission only', {
+      skip: place.lacks('roles'),
+    }, async () => {
       const isOpenTo = (endpoint: Endpoint, subresource: string) =>
         endpoint.verb === 'get' && endpoint.subresources.includes(subresource);
       for (const [user, subresource] of [
         ['scraper', 'metrics'],
-        // A GET permission for the proxy does not allow to enter pods, with any method.
+        // A GET permission for the proxy does not allow exec, attach or port-forward, whatever the
+        // HTTP method.
         ['reader', 'proxy'],
       ] as const) {
         await askAll(certificateOf(user), (endpoint, { status, body }) => {

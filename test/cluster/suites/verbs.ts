@@ -280,7 +280,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'debugged');
       });
 
-      it('logs returns those of the previous container, the last lines, and following lines', async () => {
+      it('logs returns the log of the previous container, the last lines, and new lines with -f', async () => {
         const tells = shell(
           'echo begins; echo told; [ -e /dir/was ] || { touch /dir/was; exit 1; }; read -r x; echo "$x"',
           {

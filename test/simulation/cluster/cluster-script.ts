@@ -22,7 +22,7 @@ export function clusterOf(
   random: Random,
   options: 'joined' | 'alone',
 ): Pick<ClusterWorldOptions, 'random' | 'skewMs'> | undefined {
-  // A number is drawn even for a standalone node, so that existing seeds replay as before.
+  // A random number is drawn even for a standalone node, so that existing seeds replay as before.
   random.next();
   if (options === 'alone') return undefined;
   return { random, skewMs: pick(random, skews) ?? 0 };

@@ -10,7 +10,8 @@ const rule = 'no status in the API goes back';
 /** The node never writes a pod status to the API that is older than the previous one. */
 export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: ClusterScene): Rule {
   /**
-   * The container statuses that kubelets have computed, by pod, with the positions in their order.
+   * For each pod the container statuses that kubelets have computed, each with its position in
+   * their order.
    */
   const output = new Map<string, Map<string, number[]>>();
   const written = new Map<string, number>();

@@ -41,7 +41,10 @@ export class Ledger implements Rule {
   readonly #nowMs: () => number;
   readonly #instances = new Map<string, Instance>();
   readonly #pods = new Map<string, Instance[]>();
-  /** The last instance in each sandbox when the sandbox was last empty. */
+  /**
+   * For each sandbox its newest container instance at the time when all its containers had been
+   * removed.
+   */
   readonly #lastBefore = new Map<string, string>();
 
   constructor(nowMs: () => number) {
@@ -62,8 +65,8 @@ export class Ledger implements Rule {
   }
 
   /**
-   * The instances in one sandbox since it was last empty: a pod whose containers all restart starts
-   * again in the same sandbox.
+   * The instances in the sandbox that were created after all earlier ones had been removed: a pod
+   * whose containers all restart starts again in the same sandbox.
    */
   inSandbox(uid: string, sandboxId: string): readonly Instance[] {
     const all = this.ofPod(uid).filter((each) => each.sandboxId === sandboxId);

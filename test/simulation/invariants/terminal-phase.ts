@@ -46,8 +46,8 @@ export function terminalPhaseStays({ report, desk, nowMs, isDamaged }: Scene): R
             report('a terminal phase stays', `${uid} was ${before.phase} and is ${phase}`);
           return;
         }
-        // The pod may have been removed and added again since it terminated: then this end belongs
-        // to the previous pod.
+        // The pod may have been removed and added again since it terminated: then the observed
+        // terminal phase belongs to the previous pod.
         const isOwnEnd = desk.wantedSince(uid, begunMs.get(uid) ?? 0);
         if (isOwnEnd && (phase === 'Succeeded' || phase === 'Failed'))
           ended.set(uid, { phase, atMs: nowMs(), isNoted: false });

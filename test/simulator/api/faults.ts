@@ -175,7 +175,7 @@ export function randomApiFaults(options: RandomApiFaultOptions): ApiFaultPlan {
   };
 }
 
-/** Drops a conflict drawn for a read, because only writes can conflict. */
+/** Ignores a randomly selected conflict for a read, because only writes can conflict. */
 function mayConflict({ verb }: ApiRequest, fault: ApiFault | undefined): ApiFault | undefined {
   const isWrite = verb === 'update' || verb === 'patch' || verb === 'delete';
   return fault === conflictFault && !isWrite ? undefined : fault;

@@ -154,7 +154,7 @@ export class ApiGate {
     try {
       effect(freshest);
     } catch {
-      // The caller has already received an error, so this one is dropped.
+      // The caller has already received an error, so the error of the late execution is dropped.
     }
   }
 }
