@@ -210,7 +210,10 @@ class TreeWalk {
     this.#count.inodesUsed += 1 / share;
   }
 
-  /** Counts all following entries for this part of the tree, a direct subdirectory. */
+  /**
+   * Counts all following entries for this part of the tree: a direct subdirectory, or the files next
+   * to the subdirectories (empty name).
+   */
   #countIn(part: string): void {
     const count = this.#counts.get(part) ?? { usedBytes: 0, inodesUsed: 0 };
     this.#counts.set(part, count);
