@@ -3,8 +3,8 @@ import { type Sides, timed } from './compare.ts';
 import { removePod, startPod } from './pods.ts';
 
 /**
- * The measured kubelet. Both methods return milliseconds: until all named pods are ready, and until
- * all are deleted.
+ * The measured kubelet. `appear` returns the milliseconds until all named pods are ready, `vanish`
+ * the milliseconds until all are deleted.
  */
 export interface Measured {
   appear(pods: readonly string[]): Promise<number>;

@@ -33,7 +33,10 @@ export class RuntimeWatch implements Disposable {
     this.#seen = [];
   }
 
-  /** Waits for `count` events of a type since the last reset, and returns them with their times. */
+  /**
+   * Waits for `count` events of the given type since the last reset, and returns them with their
+   * times.
+   */
   async seen(what: Happening, count: number): Promise<readonly Seen[]> {
     const end = performance.now() + limitMs;
     for (;;) {

@@ -20,7 +20,10 @@ export function kubectlIsPresent(host) {
   return program !== undefined && minorOf(program) >= oldestMinor;
 }
 
-/** npm puts this directory first on the PATH of its scripts, so its kubectl is the one that they run. */
+/**
+ * npm puts node_modules/.bin first on the PATH of its scripts, so a kubectl in node_modules is the
+ * one that they run.
+ */
 function inNodeModules(host) {
   return { ...host, env: { PATH: join(host.repo, 'node_modules/.bin') } };
 }

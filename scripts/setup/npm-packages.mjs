@@ -81,8 +81,9 @@ async function npmCi(host) {
   let fetched = 0;
   const done = await runTask(host, {
     command: npm,
-    // No package needs its install script. Development packages are installed whatever NODE_ENV is,
-    // and an older Node.js than package.json requires must be able to run this set-up.
+    // Install scripts are disabled, because no package needs one. Development packages are
+    // installed whatever NODE_ENV is, and the set-up must also run under a Node.js that is older
+    // than package.json requires.
     args: [
       'ci',
       ...['--ignore-scripts', '--no-audit', '--no-fund', '--engine-strict=false', '--loglevel=http'],
@@ -103,15 +104,18 @@ async function npmCi(host) {
 
 const neededNode = [24, 15];
 
-/** The pinned Node.js in node_modules/.bin, or one on the PATH that is new enough. */
+/**
+ * Whether there is a usable Node.js: the pinned one in node_modules/.bin, or one on the PATH that
+ * is new enough.
+ */
 function nodeIsProvided(host) {
   return existsSync(join(host.repo, 'node_modules/.bin/node')) || isNewEnough(host.nodeVersion);
 }
 
 /**
- * Makes sure npm scripts find the right Node.js. Some versions of npm unpack the pinned one without
- * linking it. Where it cannot run (musl) it is removed, because it would hide a working Node.js of
- * the system.
+ * Makes sure that npm scripts find the right Node.js. Some versions of npm unpack the pinned
+ * Node.js without linking it. Where the pinned Node.js cannot run (musl), it is removed, because it
+ * would hide a working Node.js of the system.
  */
 function provideNode(host) {
   const packageName = `node-linux-${host.arch}`;

@@ -11,8 +11,8 @@ function isInstalled(host, unit) {
 }
 
 /**
- * The units that the packages of these entries will install. Units that exist already are not
- * changed.
+ * Returns the units that the packages of the given entries will install. Units that exist already
+ * are not returned.
  */
 export function unitsToCome(host, entries) {
   return entries.flatMap((entry) => entry.units ?? []).filter((unit) => !isInstalled(host, unit));

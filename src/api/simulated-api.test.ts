@@ -49,7 +49,7 @@ const rates: ApiFaultRates = {
 };
 
 for (const streaming of ['offered', 'refused'] as const) {
-  test(`reflects the state of the server after random failures, with streams ${streaming}`, async () => {
+  test(`reflects the state of the server after random failures, with initial events in watches ${streaming}`, async () => {
     const kinds = new Set<string>();
     for (let seed = 1; seed <= 15; seed++) {
       const created = createHarness(seed, streaming);

@@ -78,8 +78,9 @@ export class SelfSignedFiles {
   }
 
   /**
-   * Completes an interrupted replacement. The certificate is moved away last and put in place last,
-   * so while it is missing, the key file is complete.
+   * Completes an interrupted replacement. The temporary certificate file is written and renamed
+   * after the temporary key file, so as long as it exists, the new key is complete in its temporary
+   * or its final file.
    */
   async #finishReplacement(): Promise<void> {
     const { files } = this.#deps;

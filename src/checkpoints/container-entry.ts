@@ -12,8 +12,8 @@ export type ContainerEntries = { readonly [list in ListName]?: readonly Containe
 const listNames = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'] as const;
 
 /**
- * Returns all container statuses if any container has exited, otherwise none: the runtime reports
- * running containers.
+ * Returns all container statuses of a finished pod, and otherwise those of containers that have
+ * exited or restarted: the runtime reports all other containers.
  */
 export function containerEntries(status: PodStatus): ContainerEntries {
   const kept = (all: readonly ContainerStatus[]) =>

@@ -66,7 +66,7 @@ export class RestoredPods {
     return { ...pod, status: { ...pod.status, ...told } };
   }
 
-  /** Records that the pod was rejected before any of its containers ran. */
+  /** Records that the pod was rejected before any of its containers was started. */
   recordRejection(pod: Pod, status: PodStatus): void {
     void this.#deps.checkpoints.recordFinished(pod, status);
   }

@@ -106,8 +106,9 @@ function because(reason: string): Origin {
 }
 
 /**
- * Derives the report frequency only from an update frequency in a file: the flag never had this
- * side effect, which would multiply the traffic of a cluster.
+ * Derives the report frequency only from an update frequency that is set in a file. The flag for
+ * the update frequency never changed the report frequency; if it did, the traffic of a cluster
+ * would multiply.
  */
 function reportFrequency(config: KubeletConfiguration, origins: Origins): Change[] {
   const update = origins.of('nodeStatusUpdateFrequency').kind;

@@ -35,10 +35,10 @@ const disabledPlugins = [
   ...['aufs', 'blockfile', 'btrfs', 'devmapper', 'erofs', 'zfs'].map(
     (name) => `io.containerd.snapshotter.v1.${name}`,
   ),
-  // This plugin would create directories under /opt, outside the data directory.
+  // The opt plugin would create directories under /opt, outside the data directory.
   'io.containerd.internal.v1.opt',
-  // These plugins run programs as root that are named by labels of a container, which include the
-  // labels of its image.
+  // The restart plugins run programs as root that are named by labels of a container, which include
+  // the labels of its image.
   ...['io.containerd.internal.v1.restart', 'io.containerd.monitor.container.v1.restart'],
 ];
 
@@ -59,8 +59,8 @@ export function containerdConfig(layout: Layout, facts: ConfigFacts): string {
     state: layout.state,
     imports: [],
     disabled_plugins: disabledPlugins,
-    // Containerd must fail to start if one of these plugins fails, because it would be unusable
-    // without them.
+    // Containerd must fail to start if one of the required plugins fails, because it would be
+    // unusable without them.
     required_plugins: isSecond ? requiredOfSecond : ['io.containerd.grpc.v1.cri'],
     oom_score: facts.oomScore === 'free' ? ownOomScore : undefined,
     grpc: { address: layout.socket },

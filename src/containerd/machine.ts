@@ -23,7 +23,7 @@ export interface Tools {
 const usualDirs = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 const commandDeadlineMs = 60_000;
 
-/** Environment variables passed on to containerd, its shims and the CNI plugins. */
+/** The environment variables that are passed on to containerd, its shims and the CNI plugins. */
 const passedOn =
   /^(HOME|LANG|LC_.*|TZ|TMPDIR|SSL_CERT_FILE|SSL_CERT_DIR|https?_proxy|no_proxy|all_proxy|HTTPS?_PROXY|NO_PROXY|ALL_PROXY)$/;
 

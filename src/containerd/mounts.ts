@@ -58,8 +58,8 @@ export async function unmountBelow(dir: string, deps: MountDeps, signal: AbortSi
 }
 
 /**
- * Makes mounts that contain other mounts private, so that unmounting the inner ones here does not
- * unmount them elsewhere, such as shared volumes of other programs.
+ * Makes mounts that contain other mounts private, so that unmounting the inner mounts here does not
+ * unmount them in other mount namespaces, such as shared volumes of other programs.
  */
 async function retainElsewhere(
   paths: readonly string[],
@@ -90,8 +90,8 @@ async function unmount(
     await run('umount', umountArguments([], path), signal);
   } catch {
     signal.throwIfAborted();
-    // A loop device backed by a file on the mount is detached first: it keeps the mount busy,
-    // nothing else uses it, and otherwise neither would ever be released.
+    // A loop device that is backed by a file on the mount is detached first: it keeps the mount
+    // busy, and without the detachment neither the mount nor the device would ever be released.
     for (const device of await loopDevicesOf(path, sysDir)) await run('losetup', ['-d', device], signal);
     await run('umount', umountArguments(['-l'], path), signal);
   }

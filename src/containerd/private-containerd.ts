@@ -295,8 +295,9 @@ export class PrivateContainerd {
   }
 
   /**
-   * Returns the version of the running program. Runs the program for this only if only root can
-   * write it; the open file cannot be replaced in the meantime.
+   * Returns the version that the program file of the running containerd prints. Executes the file
+   * only if only root can write it, and through an open descriptor, so that the file cannot be
+   * replaced after this check.
    */
   async #versionOf({ pid }: OwnProcess, signal: AbortSignal): Promise<string> {
     await using program = await open(`/proc/${pid}/exe`);

@@ -28,8 +28,8 @@ interface Victims {
 }
 
 /**
- * Kills the shims of this containerd, their descendants and the processes in its cgroups. Repeats
- * this, because processes may fork in the meantime.
+ * Kills the shims of this containerd, their descendants and the processes in its cgroups. Processes
+ * may fork in the meantime, so this is repeated a few times until none is left.
  */
 export async function killRemaining(
   cgroups: readonly string[],
@@ -57,8 +57,8 @@ async function findVictims(cgroups: readonly string[], deps: KillDeps): Promise<
   const shims: ProcessInfo[] = [];
   for (const info of all) {
     if (!isShimOf(info, deps.layout.socket)) continue;
-    // Only processes of root count: any user can start a program with these arguments, and its
-    // children would be killed too.
+    // Only processes of root count as shims: any user can start a program with the same arguments,
+    // and the children of that program would be killed too.
     if (await deps.processes.isHostRoot(info, ['user', 'pid'])) shims.push(info);
   }
   const inside = new Set(descendants(all, shims).map((info) => info.pid));

@@ -63,7 +63,10 @@ export class ReflectorCache<T extends ApiObject> implements Disposable {
     return this.#events.on('set', listener);
   }
 
-  /** Like `onSet`, but reports changes after the first complete set. */
+  /**
+   * Calls the listener with all objects after a complete read, and with the changed objects after
+   * later changes.
+   */
   onUpdate(listener: (update: ReflectorUpdate<Named<T>>) => void): Disposable {
     return this.#events.on('update', listener);
   }

@@ -116,7 +116,10 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     return this.#copy.isComplete;
   }
 
-  /** Whether the reflector is running. False also once its objects were found immutable. */
+  /**
+   * Whether the reflector is running. Also false after it has ended because its objects are
+   * immutable.
+   */
   get isRunning(): boolean {
     return this.#run !== undefined;
   }
@@ -159,7 +162,10 @@ export class Reflector<T extends ApiObject> implements AsyncDisposable {
     return this.#copy.onSet(listener);
   }
 
-  /** Like `onSet`, but reports changes after the first complete set. */
+  /**
+   * Calls the listener with all objects after a complete read, and with the changed objects after
+   * later changes.
+   */
   onUpdate(listener: (news: ReflectorUpdate<Named<T>>) => void): Disposable {
     return this.#copy.onUpdate(listener);
   }

@@ -21,7 +21,7 @@ export class WatchLineSplitter {
   }
 
   /**
-   * Yields the lines that this chunk completes, without empty ones. They must be consumed before
+   * Yields the lines that this chunk completes, except empty lines. They must be consumed before
    * the next chunk.
    */
   *push(chunk: Buffer): Generator<string, void, undefined> {

@@ -143,7 +143,7 @@ export interface UpState {
    * replaced by another one.
    */
   readonly selfCheck?: 'passed' | undefined;
-  /** The kubelet's loopback port; undefined before the kubelet listens. */
+  /** The loopback port on which the kubelet listens; undefined before it listens. */
   readonly port?: number | undefined;
   /** The URL and kubeconfig of the embedded API; undefined without one. */
   readonly api?: { readonly url: string; readonly kubeconfig: string } | undefined;

@@ -10,7 +10,7 @@ const fine: Check = { name: 'fine', observe: async () => [ok('well')] };
 const stuck: Check = { name: 'stuck', observe: () => new Promise(() => {}) };
 
 describe('examine runs the checks of doctor', () => {
-  it('warns about a check that never returns, and keeps the order of the others', async () => {
+  it('warns about a check that never returns, and reports the findings in the order of the checks', async () => {
     const clock = new VirtualClock();
     const pending = examine([stuck, fine], patient, clock, new AbortController().signal);
     await clock.advance(10_000);

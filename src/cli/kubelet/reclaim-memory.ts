@@ -19,8 +19,9 @@ const leastWorkMs = 500;
  */
 const workPerCost = 30;
 /**
- * The ratio after a long idle time, when collections may take a tenth of the CPU time, because
- * unused memory would otherwise stay allocated for hours.
+ * The minimum ratio of work to the cost of a collection after a long idle time. Collections may
+ * then take a tenth of the CPU time, because unused memory would otherwise stay allocated for
+ * hours.
  */
 const workPerCostWhenIdle = 10;
 const idleShare = 0.01;

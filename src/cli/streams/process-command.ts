@@ -160,8 +160,8 @@ async function listen(
     exitText,
     outputs.then(() => (remote.stdin === undefined ? exitText : soon(exitText, clock, work.signal))),
   ]).catch((cause) => {
-    // A runtime that exits with unread input resets the connection, so these errors mean a lost
-    // exit status.
+    // A runtime that exits with unread input resets the connection, so ECONNRESET and EPIPE mean
+    // that the exit status was lost.
     if (!['ECONNRESET', 'EPIPE'].includes(errnoOf(cause) ?? '')) throw cause;
     return [];
   });

@@ -76,7 +76,7 @@ test('removes no objects while a file cannot be read', async () => {
   assert.equal(keeper.objects.size, 1);
 });
 
-test('reports a rejected object once, and applies the others', async () => {
+test('reports a rejected object once, and applies the other objects', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/a.yaml', words('b'));
   files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');
@@ -107,7 +107,7 @@ test('reports an object without a name with its file, applies the other objects,
   assert.deepEqual(problemsIn(records), ['/manifests/a.yaml: metadata.name must be a name']);
 });
 
-test('reports an object that cannot be removed, and removes the others', async () => {
+test('reports an object that cannot be removed, and removes the other objects', async () => {
   const { files, keeper, objects, records } = scene();
   files.write('/manifests/a.yaml', words('b'));
   files.write('/manifests/b.yaml', 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n');

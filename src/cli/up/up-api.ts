@@ -180,7 +180,10 @@ function nodeReady(api: OpenLocalApi, nodeName: string, signal: AbortSignal): Pr
   });
 }
 
-/** What the kubelet needs to join the API in the same process, as it would join any other. */
+/**
+ * What the kubelet needs to join the API in the same process, in the same way as it joins any other
+ * API server.
+ */
 export interface ApiAccess {
   readonly nodeKubeconfig: string;
   /** The CA bundle with which the kubelet's server verifies clients. */

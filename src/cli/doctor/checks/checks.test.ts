@@ -54,7 +54,7 @@ describe('doctor on a machine with hybrid cgroup v1, without systemd and CAP_SYS
     kinds: without(healthy.kinds, '/run/systemd/system'),
   };
 
-  it('reports these three facts as notes with consequences, and no failure', async () => {
+  it('reports hybrid cgroup v1, missing systemd and missing CAP_SYS_RESOURCE as notes with consequences, and no failure', async () => {
     const findings = await findingsOn(sketch);
     assert.deepEqual(complaints(findings), ['note capabilities', 'note cgroups', 'note systemd']);
     assert.match(JSON.stringify(only(findings, 'capabilities')), /CAP_SYS_RESOURCE.*restrict_oom_score_adj/);
