@@ -118,7 +118,7 @@ test('ensure returns the reason why a firewall rule could not be installed', asy
   assert.deepEqual(filter.rules, [homeRule('klga')]);
 });
 
-test('removes the rule of one data directory and keeps those of other data directories and of a cluster', async () => {
+test('removes the firewall rule of one data directory, and keeps the rules of other data directories and the rule in the chain of the Go kubelet', async () => {
   const filter = new TestFilter();
   const signal = new AbortController().signal;
   for (const each of [clusterLoopbackRules, homeLoopbackRules('klga'), homeLoopbackRules('klgb')])

@@ -168,7 +168,7 @@ describe('polling of claims', () => {
     await stop();
   });
 
-  it('reports that a claim was bound even if it is not read again', async () => {
+  it('reports that a polled claim was bound, even if no pod reads the claim again', async () => {
     const { clock, told, claim, volume, get, stop } = rig();
     await assert.rejects(get());
     claim();

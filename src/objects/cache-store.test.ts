@@ -72,7 +72,7 @@ test('follows a TTL that the cluster changes', async () => {
   assert.equal(asked.length, 2);
 });
 
-test('drops the cached object when another pod refers to it, and keeps it on a repeated reference', async () => {
+test('drops the cached object when another pod begins to refer to it, and keeps it when the same pod refers to it again', async () => {
   const { asked, store, read } = createHarness();
   store.add(object, one);
   await read();

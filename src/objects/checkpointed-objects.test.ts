@@ -66,7 +66,7 @@ test('stops serving a copy once the API server has reported the object', async (
   assert.deepEqual(store.paths(), []);
 });
 
-test('updates the copy with its object, and removes it with the last pod that refers to it', async () => {
+test('updates the copy when its object changes, and removes the copy with the last pod that refers to the object', async () => {
   const { api, store, start, put } = machine();
   put('first');
   const { objects, read } = start();

@@ -56,8 +56,8 @@ const retryPolicy = { baseMs: 5_000, maxMs: 60_000 };
 const retryWorkers = 4;
 const purgeMs = 60_000;
 /**
- * A token without a request in this time is dropped. Pods are synced far more often, so it is not
- * needed any more.
+ * A token that no caller requests for this time is dropped: pods are synced far more often, so no
+ * pod needs the token any more.
  */
 const wantedForMs = 10 * 60_000;
 

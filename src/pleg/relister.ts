@@ -126,7 +126,8 @@ export class Relister {
       signal.throwIfAborted();
       if (isKind(error, 'DeadlineExceeded'))
         this.#listTimeoutMs = Math.min(this.#listTimeoutMs * 2, limits.listMs);
-      // Logs only the first failed relist, because an unavailable runtime fails every second.
+      // Logs only the first failed relist, because relists of an unavailable runtime fail every
+      // second.
       if (this.#logged === 'no') log.error('Failed to list pods', error);
       this.#logged = 'yes';
       return undefined;

@@ -22,7 +22,7 @@ function msToDeadline(
 
 /**
  * Aborts an operation at the pod's deadline: a hanging hook must not keep the pod running. Settles
- * when the operation has ended, so it must respect its signal.
+ * when the operation has ended, so the operation must respect its signal.
  */
 export async function beforeDeadline<T>(
   clock: Clock,

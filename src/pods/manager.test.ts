@@ -154,7 +154,7 @@ test('keeps the indexes of pods consistent after any sequence of changes', () =>
   );
 });
 
-test('finds the mirror pod of exactly this version of a static pod, also after the static pod was removed', () => {
+test('finds only a mirror pod of the exact version of its static pod, also after the static pod was removed', () => {
   const manager = new PodManager();
   const file = (hash: string) => pod(hash, 'a', 'file', hash);
   const shown = pod('m', 'a', 'mirror', 'one');

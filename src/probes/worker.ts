@@ -122,8 +122,8 @@ export class ProbeWorker {
   }
 
   /**
-   * Probes a container that has started but was not probed yet immediately instead of in the next
-   * period.
+   * Immediately probes a container that has started but was not probed yet, instead of waiting for
+   * the next period.
    */
   trigger(status: PodStatus): void {
     const observed = containerIn(status, this.#subject.container.name);

@@ -22,7 +22,7 @@ function binding(more: JsonObject = {}): Wish {
   return { verb: 'create', name: 'a', subresource: 'binding', body };
 }
 
-test('sets node, labels and condition on binding without a new generation', () => {
+test('sets the node name, labels and the PodScheduled condition of a bound pod without incrementing its generation', () => {
   using api = new LocalPods();
   api.surround();
   api.do({ verb: 'create', body: bare });

@@ -19,7 +19,9 @@ export type Deletion =
    * are removed.
    */
   | { readonly do: 'mark'; readonly object: StoredObject }
-  /** The object is already being deleted with at most this grace period. */
+  /**
+   * Nothing changes, because the object is already being deleted with at most this grace period.
+   */
   | { readonly do: 'nothing' };
 
 /** Whether something besides metadata.finalizers blocks the removal. */

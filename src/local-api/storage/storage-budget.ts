@@ -102,8 +102,8 @@ export class StorageBudget {
 }
 
 /**
- * Whether the object is the Node, CSINode or lease of the user's own node. They are bounded in
- * number, and the node is lost without them.
+ * Whether the object is the Node, CSINode or lease of the node that sends the request. There are
+ * few of these objects, and the node is lost without them.
  */
 function isOwnNodeObject(user: ApiUser, { plural }: ApiResource): boolean {
   return nodeNameOfUser(user) !== undefined && ['nodes', 'csinodes', 'leases'].includes(plural);

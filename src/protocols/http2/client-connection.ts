@@ -61,7 +61,7 @@ export const defaultLimits: Http2Limits = {
 
 /**
  * The maximum number of reply bytes that the peer has not read; a peer that requests more replies
- * then tries to exhaust the memory.
+ * without reading them tries to exhaust the memory.
  */
 const maxUnreadReplyBytes = 2 << 20;
 

@@ -52,9 +52,9 @@ export function relay(one: Duplex, other: Duplex, options: RelayOptions, signal:
 }
 
 /**
- * Handles a closed stream. Its received bytes are still relayed, even if writing to it failed;
- * after a stream broke, the other one is closed when it has accepted all bytes in flight, possibly
- * through encryption.
+ * Handles a closed stream: the bytes received from it are still relayed, even if writing to it
+ * failed. If the stream broke, the other one is closed as soon as it has accepted all bytes in
+ * flight, including those that are still being encrypted.
  */
 function closeAfter(gone: Duplex, left: Duplex): void {
   // Further data of the remaining stream is discarded, but must be read so that its end is
