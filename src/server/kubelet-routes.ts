@@ -4,7 +4,7 @@ import type { Pod, RuntimePod } from '../pods/index.ts';
 import { type HealthCheck, type HealthView, healthCheckResponse, healthResponse } from './health.ts';
 import { json, type Request, type Route, text } from './router.ts';
 
-/** The kubelet's state as shown by the server; all methods are read-only. */
+/** The kubelet's state that the server shows in responses; all methods are read-only. */
 export interface KubeletView {
   /** The desired pods of this node; static pods with their current status. */
   pods(): Promise<readonly Pod[]>;

@@ -20,7 +20,7 @@ test('a name in braces matches one path segment, which is decoded', () => {
   assert.deepEqual(params('/exec/a/b%2Fx/c'), { namespace: 'a', pod: 'b/x', container: 'c' });
 });
 
-test('a name in braces matches no empty or undecodable segment, and a longer path does not match', () => {
+test('a name in braces matches neither an empty nor an undecodable segment, and a longer path does not match the route', () => {
   assert.equal(params('/exec/default//main'), 404);
   assert.equal(params('/exec/default/%E0%A4%A/main'), 404);
   assert.equal(params('/exec/a/b'), 404);

@@ -32,13 +32,13 @@ test('accepts ConfigMaps beside pods when static pods may refer to API objects',
   );
 });
 
-test('accepts a manifest that contains only companion objects as complete and without pods', async () => {
+test('accepts a manifest that contains only a Secret, without reporting problems, as a complete manifest without pods', async () => {
   const only =
     'apiVersion: v1\nkind: List\nitems:\n  - {apiVersion: v1, kind: Secret, metadata: {name: s}}\n';
   assert.deepEqual(await read('allowed', only), { pods: [], problems: [], complete: true });
 });
 
-test('rejects companion objects when static pods may not refer to API objects, and always every other kind', async () => {
+test('rejects ConfigMaps when static pods may not refer to API objects, and a Service always', async () => {
   const { problems, complete } = await read('refused');
   assert.equal(complete, false);
   assert.match(problems[0]?.message ?? '', /must be Pod: current value is "ConfigMap"/);

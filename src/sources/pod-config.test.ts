@@ -222,7 +222,7 @@ test('sends nothing for a change that is undone before it was delivered', async 
   assert.deepEqual(await told(), ['file REMOVE 1', 'file ADD 2']);
 });
 
-test('sends the current state of a pod whose removal was delivered', async () => {
+test('after the REMOVE of a recreated pod was delivered, sends an ADD only for the newest pod of that name', async () => {
   const { clock, config, drain, told } = createHarness(['file']);
   config.set('file', [pod('1', { name: 'web' })]);
   await drain();
@@ -233,7 +233,7 @@ test('sends the current state of a pod whose removal was delivered', async () =>
   assert.deepEqual(await told(), ['file ADD 3']);
 });
 
-test('continues a pod that was removed and added again before a delivery, and restarts it if it has finished', async () => {
+test('sends nothing for a pod removed and added again before a delivery, but sends REMOVE and ADD when the pod has finished', async () => {
   const { clock, config, ended, drain, told } = createHarness(['file']);
   config.set('file', [pod('1')]);
   await drain();

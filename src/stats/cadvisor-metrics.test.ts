@@ -61,7 +61,7 @@ async function pageOf(layout: CgroupLayout, files: Readonly<Record<string, strin
   return await page.expose(signal);
 }
 
-/** Returns the value of the metric that has all these labels. */
+/** Returns the value of the metric that has all the given labels. */
 function value(page: string, name: string, labels: Readonly<Record<string, string>>): number | undefined {
   const line = page.split('\n').find((each) => {
     const words = Object.entries(labels).map(([key, text]) => `${key}="${text}"`);

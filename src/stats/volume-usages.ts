@@ -44,13 +44,15 @@ interface Known {
   readonly end: () => void;
 }
 
-/** Volumes of a pod by name, as of the last count. */
+/**
+ * Cached volume usages of a pod by volume name, and the pod's spec at the time of the last count.
+ */
 interface KnownPod {
   readonly spec: Pod['spec'];
   readonly volumes: Map<string, Known>;
 }
 
-/** Time limit of a count; a larger volume is counted partly. */
+/** Time limit of a count; a volume that takes longer is counted only partly. */
 const countWithinMs = 300_000;
 /** Time limit of a count, including its wait for other counts. */
 const giveUpAfterMs = { files: 900_000, 'file-system': 30_000 };

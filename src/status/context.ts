@@ -59,7 +59,10 @@ export interface StatusContext {
   readonly eviction?: StartError | undefined;
 }
 
-/** Converts a time of the runtime to the API's format; zero means not yet and gives undefined. */
+/**
+ * Converts a time of the runtime to the API's format; zero means that the event has not happened
+ * and gives undefined.
+ */
 export function apiTimeOfNs(ns: bigint): string | undefined {
   return ns === 0n ? undefined : apiTime(Number(ns / 1_000_000n));
 }

@@ -90,7 +90,7 @@ function allStatuses(status: PodStatus): readonly ContainerStatus[] {
   return [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
 }
 
-/** Checks each pair of consecutive statuses in random histories. */
+/** Calls the check with each pair of consecutive statuses in random histories. */
 function always(check: (before: PodStatus, after: PodStatus) => void): Promise<void> {
   const property = fc.asyncProperty(anyPod, fc.array(anyMoment, { maxLength: 12 }), async (pod, moments) => {
     const retained = await history(pod, moments);

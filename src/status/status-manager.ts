@@ -77,7 +77,7 @@ export interface StatusManagerDeps {
 const unreadPods = 1000;
 
 /**
- * Caches the status of every pod of the node. It alone changes statuses, and all changes pass
+ * Caches the status of every pod of the node. No other class changes statuses, and all changes pass
  * through one method.
  */
 export class StatusManager implements StatusSource {

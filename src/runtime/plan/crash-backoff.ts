@@ -19,7 +19,7 @@ export interface CrashBackoffOptions {
   /** Delay of the first delayed restart; default 10 s. */
   readonly baseMs?: number;
   /**
-   * A container that ran longer than this restarts without delay, and after its next crash the
+   * A container that ran longer than this time restarts without delay, and after its next crash the
    * back-off starts again with the first delay; default ten minutes.
    */
   readonly resetAfterMs?: number;

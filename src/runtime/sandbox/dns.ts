@@ -198,8 +198,8 @@ function withoutDot(domain: string): string {
 }
 
 /**
- * Merges options such as `ndots:5`: a later option replaces an earlier one of the same name in its
- * position.
+ * Merges options such as `ndots:5`: a later option replaces an earlier one of the same name, at the
+ * position of the earlier one.
  */
 function mergeOptions(options: readonly string[]): string[] {
   return [...new Map(options.map((option) => [optionName(option), option])).values()];

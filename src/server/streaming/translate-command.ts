@@ -87,7 +87,7 @@ async function connect(url: URL, { dial }: TunnelDeps, signal: AbortSignal): Pro
 
 interface TranslateOptions {
   /**
-   * The clock for detecting a process that exited before the attach; undefined for a new process.
+   * Clock that measures whether the process exited before the attach; undefined for a new process.
    */
   readonly clock: Clock | undefined;
   readonly afterInput: AfterInput;

@@ -69,7 +69,10 @@ async function walk(root: string, path: string): Promise<FileHandle> {
 
 type Step =
   | { readonly kind: 'there'; readonly handle: FileHandle }
-  /** A symbolic link on the path: the path above it, its target, and the rest of the path. */
+  /**
+   * A symbolic link found while resolving a path: the part of the path above the link, its target,
+   * and the part below the link.
+   */
   | {
       readonly kind: 'link';
       readonly above: readonly string[];

@@ -25,7 +25,8 @@ function aStaticPod(hash: string, source: 'file' | 'http' = 'file'): Pod {
 const name = fullNameOf(aStaticPod('h')) as PodFullName;
 
 /**
- * Runs MirrorPods with a fake API whose watch the test controls: `see` delivers its pending events.
+ * Runs MirrorPods with a fake API whose watch the test controls: the returned function `see`
+ * delivers the pending watch events.
  */
 async function atWork(t: { after(run: () => void): void }, first: Node | undefined = registered) {
   const clock = new VirtualClock();
@@ -141,7 +142,7 @@ describe('MirrorPods', () => {
     assert.equal(api.pods.get('web')?.metadata.annotations?.[annotations.mirror], 'h2');
   });
 
-  it('replaces a mirror pod with the final status of an earlier instance of its static pod, once', async (t) => {
+  it('replaces a mirror pod once when it shows the final status of an earlier instance of its static pod', async (t) => {
     const { api, pods, look, see, mirrors } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     await look();
@@ -201,7 +202,7 @@ describe('MirrorPods', () => {
     assert.deepEqual(api.verbs().slice(2), ['delete', 'create']);
   });
 
-  it("does not change a pod with the mirror's name that is no mirror pod", async (t) => {
+  it('does not change an ordinary pod that has the name of a mirror pod', async (t) => {
     const { api, pods, look, clock, records } = await atWork(t);
     pods.addPod(aStaticPod('h1'));
     api.put(aPod({ metadata: { uid: podUid('theirs') } }));

@@ -156,7 +156,8 @@ export class MirrorPods {
       mirror = await this.#adoptOrRemove(pod, error, signal);
     }
     this.#created.set(name, { mirror, atMs: clock.monotonicMs() });
-    // Queued again to detect a mirror pod that the watch missed or that was deleted unobserved.
+    // The name is queued again to detect a mirror pod that the watch missed or that was deleted
+    // unobserved.
     this.#queue.add(name, watchLagMs);
     logger.v(2)?.info('Created mirror pod', {
       pod: describePod(pod),

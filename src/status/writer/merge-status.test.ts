@@ -87,7 +87,7 @@ describe('plainStatus', () => {
   const same = (a: unknown, b: unknown) =>
     sameInApi(plainStatus(a as PodStatus), plainStatus(b as PodStatus));
 
-  it('treats statuses as equal that the API server returns in another form', () => {
+  it('treats a status as equal when the API server returns it in another form', () => {
     const container = { name: 'a', ready: false, restartCount: 0 };
     const ours = {
       conditions: [is('Ready'), is('theirs')],
@@ -119,7 +119,7 @@ describe('plainStatus', () => {
     assert.ok(!same(container({ resources: {} }), container({})));
   });
 
-  it('distinguishes statuses with another order of addresses', () => {
+  it('treats statuses with a different order of addresses as different', () => {
     assert.ok(
       !same(
         { podIPs: [{ ip: '10.0.0.1' }, { ip: 'fd::1' }] },

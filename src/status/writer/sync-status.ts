@@ -41,7 +41,7 @@ export interface SyncJob {
 export type Agreement = 'whole' | 'but-for-times';
 
 export type SyncOutcome =
-  /** The API server has the required status in this object. */
+  /** The API server has the required status; `pod` is its copy of the API object. */
   | {
       readonly kind: 'in-step';
       readonly pod: Pod;

@@ -135,7 +135,7 @@ export class BlockVolumes {
   }
 
   /**
-   * Undoes the binding; the link is removed only after this succeeds, because it marks the
+   * Undoes the binding; the link is removed only after this succeeds, because the link marks the
    * remaining work.
    */
   async #unmap(shown: string, signal: AbortSignal): Promise<void> {

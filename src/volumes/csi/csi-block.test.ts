@@ -360,7 +360,7 @@ describe('CSI block volumes', () => {
   });
 
   for (const text of ['{"driverName":"d","volu', '{}', ''])
-    it(`removes the volume with recorded data or data of the API server when vol_data.json contains ${JSON.stringify(text)}`, async () => {
+    it(`removes the volume using recorded data or data of the API server when vol_data.json contains ${JSON.stringify(text)}`, async () => {
       for (const known of ['noted', 'API'] as const) {
         const { files, log, state, make, block } = createEnvironment();
         await block.setUp(pod, volume, show, signal);

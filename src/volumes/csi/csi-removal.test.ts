@@ -55,7 +55,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(environment.calls().slice(4), ['unpublish', 'unpublish', 'unstage']);
   });
 
-  it('a volume is unpublished with its recorded data when vol_data.json is truncated', async () => {
+  it('a volume is unpublished using its recorded data when vol_data.json is truncated', async () => {
     const environment = new CsiWorld();
     const volumes = await mounted(environment);
     await cut(environment, fileOf(volumes, 'pv'));
@@ -64,7 +64,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(environment.calls(), ['stage', 'publish', 'unpublish', 'unstage']);
   });
 
-  it('an inline volume is unpublished with the pod spec when vol_data.json is truncated', async () => {
+  it('an inline volume is unpublished using the pod spec when vol_data.json is truncated', async () => {
     const environment = new CsiWorld();
     environment.driver = { spec: { volumeLifecycleModes: ['Ephemeral'] } };
     const described = { name: 'v', csi: { driver } };

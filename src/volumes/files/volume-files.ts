@@ -115,6 +115,9 @@ export interface VolumeFiles {
   unbind(directory: string, signal: AbortSignal): Promise<'done' | 'busy'>;
   /** Removes a directory; returns whether it is removed or not empty. */
   removeEmptyDirectory(directory: string): Promise<'gone' | 'not-empty'>;
-  /** Unmounts only the top mount at a directory. Returns that it is in use instead of waiting. */
+  /**
+   * Unmounts only the top mount at a directory. Returns `busy` without waiting when the mount is in
+   * use.
+   */
   unmount(directory: string, signal: AbortSignal): Promise<'done' | 'busy'>;
 }
