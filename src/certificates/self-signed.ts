@@ -78,9 +78,9 @@ export class SelfSignedFiles {
   }
 
   /**
-   * Completes an interrupted replacement. The temporary certificate file is written and renamed
-   * after the temporary key file, so as long as it exists, the new key is complete in its temporary
-   * or its final file.
+   * Completes an interrupted replacement. The temporary certificate file is written and renamed after
+   * the temporary key file. So as long as the temporary certificate file exists, the new key is
+   * complete in its temporary or its final file.
    */
   async #finishReplacement(): Promise<void> {
     const { files } = this.#deps;

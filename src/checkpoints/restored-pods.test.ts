@@ -14,7 +14,10 @@ interface Known {
   readonly runtime?: 'running' | 'exited' | 'silent';
   readonly boot?: 'this' | 'another';
   readonly end?: { readonly phase: string; readonly reason: string };
-  /** Collects 'goes-on' for each delivered pod that continues, and 'anew' for each one that starts again. */
+  /**
+   * Collects 'goes-on' for each delivered pod that continues, and 'anew' for each delivered pod that
+   * starts from scratch.
+   */
   readonly lives?: string[];
 }
 
