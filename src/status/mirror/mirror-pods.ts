@@ -130,8 +130,8 @@ export class MirrorPods {
   }
 
   /**
-   * The newest mirror pod known: a created one counts as existing until the watch delivers it or
-   * has missed it.
+   * The newest known mirror pod: one created by this process counts as existing until the watch
+   * delivers it or its delivery is overdue.
    */
   #newest(name: PodFullName, watched: Pod | undefined): Pod | undefined {
     const created = this.#created.peek(name);

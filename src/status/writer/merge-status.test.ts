@@ -42,7 +42,7 @@ describe('mergeStatus', () => {
     );
   });
 
-  it('never reverts a terminal phase in the API, nor reports such a pod as ready', () => {
+  it('never reverts a terminal phase in the API, and never reports a pod with a terminal phase as ready', () => {
     const api = { phase: 'Failed', reason: 'Gone', conditions: [is('ContainersReady', 'False')] };
     const ours = {
       phase: 'Running',

@@ -34,7 +34,8 @@ export function mergeStatus({ pod, ours, mayRun, now }: MergeInput): MergedStatu
   const status: PodStatus = {
     ...ours,
     ...(isHeld || isTerminalPhase(api.phase) ? phaseOf(api) : {}),
-    // An API server does not allow these fields to be removed.
+    // The API server does not allow qosClass, observedGeneration and the claim statuses to be
+    // removed.
     qosClass: ours.qosClass ?? api.qosClass,
     observedGeneration: ours.observedGeneration ?? api.observedGeneration,
     resourceClaimStatuses: api.resourceClaimStatuses,

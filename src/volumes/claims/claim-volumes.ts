@@ -36,7 +36,9 @@ import type { Expansions } from './expansions.ts';
  */
 export interface BoundVolumeRecords {
   of(uid: PodUid): Readonly<Record<string, BoundVolume>>;
-  /** Returns the bound volumes of all pods except this one; of all pods when it is undefined. */
+  /**
+   * Returns the bound volumes of all pods except the given one; of all pods when no pod is given.
+   */
   ofOtherPods(uid: PodUid | undefined): readonly BoundVolume[];
   /**
    * Records bound volumes; takes effect immediately. Resolves when the write to disk has succeeded

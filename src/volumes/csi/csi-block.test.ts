@@ -260,7 +260,7 @@ describe('CSI block volumes', () => {
     await block.setUp(pod, volume, show, signal);
   });
 
-  it('releases a volume that failed to mount when the last pod that waits for it is removed', async () => {
+  it('a volume that failed to mount is released when the last pod that waits for it is removed', async () => {
     const { log, released, state, block, make } = createEnvironment();
     state.attaching = stageError('MountVolume.WaitForAttach failed', 'pv', 'not yet', 17);
     for (const waiting of [pod, other])

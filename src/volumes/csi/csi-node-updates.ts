@@ -63,8 +63,8 @@ export class CsiNodeUpdates {
   }
 
   /**
-   * Polls the drivers that are due, concurrently, so that an unresponsive driver does not block
-   * others.
+   * Polls the drivers that are due, concurrently, so that an unresponsive driver does not delay the
+   * polls of other drivers.
    */
   #poll(signal: AbortSignal): void {
     const names = new Set(this.#deps.drivers.names());

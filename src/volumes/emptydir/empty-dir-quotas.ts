@@ -69,7 +69,9 @@ export class EmptyDirQuotas {
 
 /** Limits directories with project quotas of their file system; failures never reject a pod. */
 export interface DirectoryQuotas {
-  /** Returns why directories below this one cannot have quotas; undefined when they can. */
+  /**
+   * Returns why directories below the given directory cannot have quotas; undefined when they can.
+   */
   problemIn(directory: string, signal: AbortSignal): Promise<string | undefined>;
   /**
    * Limits an empty directory: the kernel rejects writes beyond the limit. Idempotent, also across

@@ -245,7 +245,8 @@ export class HostVolumeFiles implements VolumeFiles {
   }
 
   async spaceAt(directory: string, signal: AbortSignal): Promise<VolumeSpace> {
-    // Local file systems are read directly; others may not respond, so a program reads them.
+    // Local file systems are read directly; other file systems may not respond, so a program reads
+    // them.
     if ((await this.#unresponsive.mountsOf(directory, signal)) === 'own')
       return await reading(directory, async () => spaceAt(directory), undefined).then(
         (space) => space ?? Promise.reject(missing(directory)),
