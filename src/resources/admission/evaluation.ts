@@ -8,7 +8,7 @@ export interface Rejection {
 
 export type Admission = { readonly admit: true } | ({ readonly admit: false } & Rejection);
 
-/** The result of evaluating the admission of a pod at one moment. */
+/** The result of checking whether a pod can be admitted now. */
 export type Evaluation =
   | { readonly kind: 'admit' }
   | { readonly kind: 'reject'; readonly rejection: Rejection }

@@ -7,8 +7,9 @@ interface PendingAdmission {
 }
 
 /**
- * The pods whose admission is not decided yet, in the order in which their admission began. It is separate from
- * `PodAdmission` because eviction and housekeeping, which are built earlier, must skip these pods.
+ * The pods whose admission is not decided yet, in the order in which their admission began. This
+ * list is separate from `PodAdmission` because eviction and housekeeping, which are built earlier,
+ * must skip these pods.
  */
 export class PendingAdmissions implements AsyncDisposable {
   readonly #pods = new Map<PodUid, PendingAdmission>();
@@ -23,7 +24,7 @@ export class PendingAdmissions implements AsyncDisposable {
 
   /**
    * Returns the pending pods whose admission began after that of the given pod: they must not claim
-   * resources before it.
+   * resources before the given pod.
    */
   after(uid: PodUid): ReadonlySet<PodUid> {
     const order = [...this.#pods.keys()];

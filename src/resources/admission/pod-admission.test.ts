@@ -154,7 +154,7 @@ describe('PodAdmission', () => {
     });
   });
 
-  it('keeps a pod pending while another one terminates, and admits it right after that', async () => {
+  it('keeps a pod pending while another pod terminates, and admits the pending pod right after that', async () => {
     const old = sized('old', '800m');
     const { begin, clock, world, admission } = aWorld([old]);
     world.ending = new Set([old.metadata.uid]);

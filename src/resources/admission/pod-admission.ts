@@ -183,7 +183,8 @@ export class PodAdmission {
         return await this.#preemptVictims(pod, evaluation.preemption, progress, signal);
       case 'wait-for-pressure':
         await this.#waiting.waitWithin(this.#deps.clock, pressurePollMs, signal);
-        // The time limit for resources starts when the wait for the end of node pressure is over.
+        // The time limit for waiting for resources starts when the wait for the end of node
+        // pressure is over.
         progress.deadlineMs = this.#deps.clock.monotonicMs() + terminationWaitMs;
         return undefined;
       case 'wait-for-termination':
@@ -246,8 +247,8 @@ export class PodAdmission {
   }
 
   /**
-   * Kills each victim once; a pod that was meanwhile admitted into the released resources becomes a
-   * victim too.
+   * Kills each victim once. A pod that was admitted into the resources that a victim has released
+   * becomes a victim too.
    */
   async #preemptVictims(
     pod: Pod,

@@ -45,8 +45,8 @@ export function chooseVictims(pod: Pod, others: readonly Pod[], short: readonly 
 }
 
 /**
- * Whether the pod is more important than the other: critical pods before all others, then higher
- * priority.
+ * Whether the pod is more important than the other pod: critical pods are more important than all
+ * others, then the priority decides.
  */
 export function mayPreempt(pod: Pod, other: Pod): boolean {
   if (isCriticalPod(pod) && !isCriticalPod(other)) return true;
@@ -107,8 +107,8 @@ function remaining(needs: Needs, pods: readonly Pod[]): Needs {
 }
 
 /**
- * Returns how much of a resource the pod requests. Every pod requests one of the resource `pods`;
- * the overhead of the RuntimeClass is included.
+ * Returns how much of a resource the pod requests, including the overhead of the RuntimeClass. Of
+ * the resource `pods`, every pod requests 1.
  */
 function requestOf(pod: Pod, resource: string): bigint {
   if (resource === 'pods') return 1n;

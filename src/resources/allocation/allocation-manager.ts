@@ -257,7 +257,7 @@ export interface WaitingResize {
   readonly pod: Pod;
   /** The pod with its allocated resources. */
   readonly allocated: Pod;
-  /** The time since when the resize is pending; undefined for a new one. */
+  /** The time since when the resize is pending; undefined for a new resize. */
   readonly sinceMs: number | undefined;
 }
 

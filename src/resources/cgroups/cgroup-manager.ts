@@ -62,8 +62,8 @@ export class CgroupManager implements Disposable {
   }
 
   /**
-   * Returns the path of the cgroup below each controller tree; the CRI gets it as cgroup parent
-   * with either driver.
+   * Returns the path of the cgroup relative to the root of each controller tree; the CRI gets this
+   * path as cgroup parent with either driver.
    */
   path(name: CgroupName): string {
     return cgroupPath(name, this.#deps.driver);
@@ -152,8 +152,8 @@ export class CgroupManager implements Disposable {
   }
 
   /**
-   * Returns the processes that are directly in the cgroup in every tree; a process that is
-   * elsewhere in one tree belongs to another cgroup.
+   * Returns the processes that are directly in the cgroup in every tree. A process that is in
+   * another cgroup in at least one tree is omitted.
    */
   async members(name: CgroupName): Promise<readonly number[]> {
     const lists = await Promise.all(
@@ -175,8 +175,8 @@ export class CgroupManager implements Disposable {
   }
 
   /**
-   * Returns the child cgroups found in any controller tree, including those left in only one of
-   * them.
+   * Returns the child cgroups found in any controller tree, including cgroups that are left over in
+   * only one tree.
    */
   async children(name: CgroupName): Promise<readonly CgroupName[]> {
     const found = new Set<string>();

@@ -19,7 +19,7 @@ export function cgroupName(base: CgroupName, ...parts: readonly string[]): Cgrou
   return [...base, ...parts];
 }
 
-/** Returns the path of the cgroup below each controller tree. */
+/** Returns the path of the cgroup relative to the root of each controller tree. */
 export function cgroupPath(name: CgroupName, driver: CgroupDriver): string {
   return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
 }
@@ -29,7 +29,10 @@ export function kubepodsName(root: CgroupName): CgroupName {
   return cgroupName(root, 'kubepods');
 }
 
-/** Returns the path of kubepods below each controller tree, under the configured root. */
+/**
+ * Returns the path of kubepods relative to the root of each controller tree; it includes the
+ * configured cgroup root.
+ */
 export function kubepodsPath(root: string, driver: CgroupDriver): string {
   return cgroupPath(kubepodsName(parseCgroupPath(root, driver)), driver);
 }

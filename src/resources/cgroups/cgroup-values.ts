@@ -95,8 +95,8 @@ export function asKept(limits: CgroupLimits, version: 1 | 2, driver: CgroupDrive
 }
 
 /**
- * Returns CPU shares that convert to exactly this cgroup v2 weight; shares that are rounded down
- * may convert to a lower one.
+ * Returns CPU shares that convert to exactly this cgroup v2 weight; rounded-down shares may convert
+ * to a lower weight.
  */
 function sharesBehind(weight: number): number {
   const shares = weightToShares(weight);

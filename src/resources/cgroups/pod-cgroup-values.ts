@@ -96,9 +96,9 @@ export function kubepodsValues(
 }
 
 /**
- * Computes the CPU weight of all pods together: proportional to their CPUs, which on a large
- * machine leaves very little to cgroups with the default weight; or relative to the reservations of
- * the other cgroups.
+ * Computes the CPU weight of kubepods: either proportional to the CPUs of all pods, which on a
+ * large machine leaves very little CPU time to cgroups with the default weight; or relative to the
+ * reservations of the other cgroups.
  */
 export type KubepodsWeight = 'capacity' | 'proportional-v1' | 'proportional-v2';
 
@@ -115,6 +115,9 @@ function kubepodsShares(capacity: NodeAmount, reserved: NodeAmount, weight: Kube
   return Math.min(plain, Math.max(minShares, Math.floor(fair)));
 }
 
-/** The cgroup v2 weight of a cgroup without a configured one. */
+/**
+ * The CPU shares (cgroups v1) and the CPU weight (cgroups v2) of a cgroup for which none are
+ * configured.
+ */
 const usualShares = 1_024;
 const usualWeight = 100;

@@ -46,8 +46,8 @@ export class PodContainerManager implements PodCgroups {
   }
 
   /**
-   * Returns the cgroup parent of the sandbox and the containers: the path below each controller
-   * tree.
+   * Returns the cgroup parent of the sandbox and the containers: a path relative to the root of
+   * each controller tree.
    */
   cgroupParent(pod: Pod): string {
     return this.#deps.cgroups.path(this.nameOf(pod));
@@ -213,8 +213,8 @@ export interface OrphanRules {
 /** The operations on pod cgroups that the pod sync uses. */
 export interface PodCgroups {
   /**
-   * Returns the cgroup parent of the sandbox and the containers, the path below each controller
-   * tree; empty if pod cgroups are disabled.
+   * Returns the cgroup parent of the sandbox and the containers, a path relative to the root of
+   * each controller tree; empty if pod cgroups are disabled.
    */
   cgroupParent(pod: Pod): string;
   /** Creates the pod cgroup if it does not exist. Idempotent. */

@@ -6,7 +6,7 @@ import type { CgroupValues } from './cgroup-values.ts';
 /** An existing cgroup whose limits are set to a reservation, such as systemReserved. */
 export interface ReservedCgroup {
   readonly of: 'system' | 'kube';
-  /** The configured path of the cgroup below each controller tree. */
+  /** The configured path of the cgroup, relative to the root of each controller tree. */
   readonly path: string;
   readonly held: 'all' | 'compressible';
   readonly values: CgroupValues;

@@ -59,7 +59,7 @@ describe('system processes', () => {
     assert.deepEqual(await members(), [1, kernelThread, inContainer]);
   });
 
-  it('leaves processes that are outside the root cgroup in any tree where they are', async () => {
+  it('does not move processes that are outside the root cgroup in at least one tree', async () => {
     const { host, mover, members, trees } = await aMachine({ system: '/system' });
     const memory = trees.find((tree) => tree.endsWith('/memory')) ?? '';
     await host.mkdir(`${memory}/mine`);
@@ -68,7 +68,7 @@ describe('system processes', () => {
     assert.deepEqual(await members('system'), [ownPid]);
   });
 
-  it('moves the kubelet to its configured cgroup, and again after another process has moved it', async () => {
+  it('moves the kubelet to its configured cgroup, and repeats this after another process has moved the kubelet', async () => {
     const { host, clock, mover, members, trees } = await aMachine({ own: '/kube/kubeling' });
     const stop = new AbortController();
     const running = mover.run(stop.signal);

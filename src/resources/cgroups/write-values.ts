@@ -229,8 +229,8 @@ async function inheritCpuset(host: CgroupHost, root: string, path: string): Prom
 }
 
 /**
- * Creates directories from the top down: each level must delegate a controller before the next
- * level has it.
+ * Creates directories from the top down: each directory must delegate a controller before its child
+ * directory has the controller.
  */
 async function makeV2(host: CgroupHost, root: string, path: string): Promise<void> {
   const parts = path.split('/').filter((part) => part !== '');

@@ -193,7 +193,7 @@ describe('the CPU manager, for any sequence of pods', () => {
     init: fc.option(fc.integer({ min: 1, max: 4 })),
   });
 
-  it('for any sequence of pods, assigns each CPU to at most one pod, exactly as requested, and loses none', async () => {
+  it('for any sequence of pods, assigns each CPU to at most one pod, assigns exactly the requested number, and loses no CPU', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.boolean(), async (steps, fullPcpusOnly) => {
         const harness = new Rig({ fullPcpusOnly });

@@ -29,7 +29,10 @@ export interface CpuPolicyOptions {
 
 export interface StaticCpuPolicyDeps {
   readonly groups: CpuTopology;
-  /** How many CPUs are reserved and which ones; those of the first cores if `cpus` is undefined. */
+  /**
+   * The number of reserved CPUs and the CPUs themselves; if `cpus` is undefined, CPUs of the first
+   * cores are reserved.
+   */
   readonly reserved: { readonly count: number; readonly cpus: CpuSet | undefined };
   readonly options: CpuPolicyOptions;
 }
@@ -156,7 +159,7 @@ export class StaticCpuPolicy {
     return this.#hints(this.available(state), reusableCpus(state, pod).union(assigned), count);
   }
 
-  /** Returns all sets of NUMA nodes that contain the CPUs to reuse and have enough free ones. */
+  /** Returns all sets of NUMA nodes that contain the CPUs to reuse and have enough free CPUs. */
   #hints(available: CpuSet, reusable: CpuSet, count: number): TopologyHints {
     const groups = this.#groups;
     const numaNodes = groups.ids('numaNode');

@@ -85,7 +85,7 @@ describe('device manager', () => {
     assert.equal(await harness.admit(podOf('two', 1)), failed(why));
   });
 
-  it('takes devices from the NUMA nodes of the affinity first, then from others, then those without a NUMA node', async () => {
+  it('takes devices from the NUMA nodes of the affinity first, then from other NUMA nodes, then devices without a NUMA node', async () => {
     await using harness = new DeviceRig();
     const placed = [
       { id: 'nowhere' },
@@ -138,7 +138,7 @@ describe('device manager', () => {
     assert.equal(harness.unwell.length, 2);
   });
 
-  it('calls PreStartContainer before each start of a container with devices, if the plugin requires that', async () => {
+  it('calls PreStartContainer before each start of a container with devices, if the plugin requires this call', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, three, { preStartRequired: true });
     const pod = podOf('one', 1);

@@ -29,8 +29,8 @@ interface Resource {
   /** Whether no plugin has listed devices for this resource so far. */
   isNew: boolean;
   /**
-   * The time since when no connected plugin has listed devices of this resource; undefined while
-   * one has.
+   * The time since when no connected plugin has listed devices of this resource; undefined while a
+   * connected plugin has listed them.
    */
   unlistedSinceMs: number | undefined;
 }
@@ -81,8 +81,9 @@ export class DeviceTable {
   }
 
   /**
-   * Connects a plugin to its resource. Returns the plugin that it replaces, whose device list stays
-   * valid until the new plugin lists its devices.
+   * Connects a plugin to its resource. Returns the previous plugin of the resource, which is
+   * replaced; the device list of the previous plugin stays valid until the new plugin lists its
+   * devices.
    */
   connect(plugin: PluginConnection): PluginConnection | undefined {
     const resource = this.#resources.get(plugin.resource) ?? this.#newResource('new');

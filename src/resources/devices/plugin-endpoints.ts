@@ -54,8 +54,8 @@ export class PluginEndpoints {
   }
 
   /**
-   * Calls the plugin of a resource, and repeats the call if the plugin re-registered meanwhile.
-   * Throws DEVICE_PLUGIN, also if the resource has no plugin.
+   * Calls the plugin of a resource, and repeats the call if the plugin has registered again during
+   * the call. Throws DEVICE_PLUGIN, also if the resource has no plugin.
    */
   async call<Answer>(
     resource: string,

@@ -80,7 +80,10 @@ export class PodDevices {
     return this.all().some((one) => one.resource === resource);
   }
 
-  /** Returns all allocated devices of the resource, of all pods or only of the selected ones. */
+  /**
+   * Returns all allocated devices of the resource: those of all pods, or only those of the selected
+   * pods.
+   */
   allocated(resource: string, isMeant: (uid: PodUid) => boolean = () => true): ReadonlySet<string> {
     const meant = this.all().filter((one) => one.resource === resource && isMeant(one.uid));
     return new Set(meant.flatMap((one) => [...idsOf(one)]));

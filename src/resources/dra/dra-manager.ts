@@ -178,8 +178,8 @@ export class DraManager {
         return claim;
       }),
     );
-    // All drivers are looked up before the claim is recorded: if one is not registered, nothing has
-    // to be unprepared.
+    // All drivers are looked up before the claim is recorded: if one of them is not registered,
+    // nothing has to be unprepared.
     for (const claim of claims) for (const driver of driversOf(claim)) this.#deps.drivers.find(driver);
     await this.#prepareAll(pod.metadata.uid, claims, signal);
   }
@@ -269,8 +269,8 @@ export class DraManager {
   }
 
   /**
-   * Checkpoint writes are serialized, and each writes the state at its start, so an older state
-   * never replaces a newer one.
+   * Checkpoint writes are serialized, and each write persists the state at its start, so an older
+   * state never replaces a newer one.
    */
   async #save(): Promise<void> {
     const write = () => this.#deps.file.write(encodeClaims([...this.#claims.values()]));

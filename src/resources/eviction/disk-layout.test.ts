@@ -63,7 +63,7 @@ describe('withContainerDisk: thresholds of containerfs', () => {
       .filter(({ signal }) => signal.startsWith('containerfs'))
       .map(({ signal, kind, value }) => `${kind} ${signal} ${(value as { percent: number }).percent}`);
 
-  it('containerfs gets the thresholds of the file system it is equal to; its own ones are ignored', () => {
+  it('containerfs gets the thresholds of the file system that it is identical with; thresholds configured for containerfs are ignored', () => {
     const asNode = [
       'hard containerfs.available 10',
       'hard containerfs.inodesFree 5',

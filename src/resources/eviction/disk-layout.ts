@@ -39,8 +39,8 @@ export function reclaimSteps(signal: EvictionSignal, layout: DiskLayout): readon
 }
 
 /**
- * Returns the thresholds with those of containerfs replaced: it always has the thresholds of the
- * file system it is equal to.
+ * Replaces the thresholds of containerfs by those of the file system with which containerfs is
+ * identical, and returns all thresholds.
  */
 export function withContainerDisk(
   thresholds: readonly EvictionThreshold[],

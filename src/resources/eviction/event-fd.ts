@@ -5,8 +5,8 @@ const countBytes = 8;
 const closeOnExec = 0o2_000_000;
 
 /**
- * An eventfd of the kernel: the kernel increments its counter at watched events, and a reader can
- * wait for that.
+ * An eventfd of the kernel: the kernel increments its counter at watched events, and a reader of
+ * the eventfd can wait for them.
  */
 export class EventFd implements Disposable {
   readonly fd: number;

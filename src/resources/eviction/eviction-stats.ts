@@ -9,8 +9,8 @@ export interface SignalObservation {
 
 export interface MemoryObservation extends SignalObservation {
   /**
-   * The available memory by MemAvailable of the kernel; undefined if the kernel does not publish
-   * it.
+   * The available memory according to the kernel's MemAvailable; undefined if the kernel does not
+   * publish this value.
    */
   readonly kernelAvailable?: number | undefined;
 }

@@ -26,7 +26,7 @@ export interface StateCheckpointOptions<State> {
     fromRuntime: () => Promise<readonly RuntimePlacement[]>,
   ) => Promise<Restored<State>>;
   readonly without: (state: State, uid: PodUid, container: string) => State;
-  /** Called with each new state, but not with the restored one. */
+  /** Called with each new state, but not with the state restored from the checkpoint. */
   readonly onChange?: (state: State) => void;
 }
 

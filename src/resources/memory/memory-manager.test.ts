@@ -15,7 +15,7 @@ describe('reserved memory of NUMA nodes', () => {
     assert.equal(retained.get(1)?.get('memory'), 200n);
   });
 
-  it('rejects reserved memory with another sum or an unknown NUMA node', () => {
+  it('rejects reserved memory whose sum differs from the reservations of the node or that names an unknown NUMA node', () => {
     const refused = (reserved: readonly ReturnType<typeof on>[], expected: RegExp) =>
       assert.throws(() => validateReservedMemory({ reserved, required }, nodes), expected);
     refused([on(0, 100)], /total amount "100" of type "memory" is not equal to the value "300"/);

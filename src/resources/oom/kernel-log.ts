@@ -55,7 +55,7 @@ export function parseRecord(text: string): KernelRecord | undefined {
   const parts = /^(\d+),(\d+),\d+,[^;]*;(.*)/.exec(text);
   if (parts === null) return undefined;
   const [, priority, sequence, message = ''] = parts;
-  // The lowest three bits are the severity, the others the facility. Facility 0 is the kernel's;
-  // user space can write any other.
+  // The lowest three bits are the severity, the others the facility. Only the kernel can write
+  // facility 0; user space can write all other facilities.
   return { sequence: Number(sequence), from: Number(priority) < 8 ? 'kernel' : 'others', message };
 }

@@ -58,7 +58,7 @@ class Machine {
     };
   }
 
-  /** Runs the watcher; the result aborts it. */
+  /** Starts the watcher; the returned function aborts it. */
   async begin(): Promise<() => Promise<void>> {
     const watcher = new OomWatcher({
       log: this.log(),

@@ -11,8 +11,7 @@ const slice = { unit: 'kubepods-podx.slice', parent: 'kubepods.slice', version: 
 type Answer = (call: DbusCall, bus: ScriptedBus) => Promise<readonly DbusValue[]> | readonly DbusValue[];
 
 /**
- * A message bus that replies to configured calls as configured, and to all others with an empty
- * reply.
+ * A fake message bus that returns the configured replies, and an empty reply to all other calls.
  */
 class ScriptedBus implements SystemdBus {
   readonly calls: DbusCall[] = [];
@@ -72,7 +71,7 @@ function refuse(name: string): never {
   });
 }
 
-/** Replies with the job and reports its result after that. */
+/** Replies with the systemd job and reports the result of the job afterwards. */
 const later =
   (result: string): Answer =>
   ({ body = [] }, bus) => {
@@ -228,7 +227,7 @@ describe('the connection to systemd', () => {
     assert.equal(buses.length, 2);
   });
 
-  it('connects to systemd again after a failure, and one aborted caller does not cancel the connecting for other callers', async () => {
+  it('connects to systemd again after a failure, and one aborted caller does not cancel the connection attempt of the other callers', async () => {
     const clock = new VirtualClock();
     const opening = Promise.withResolvers<SystemdBus>();
     let opened = 0;

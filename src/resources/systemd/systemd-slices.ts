@@ -123,8 +123,8 @@ export class SystemdSlices implements SliceManager {
   }
 
   /**
-   * Connecting is shared by concurrent callers, so an aborted caller does not cancel it for the
-   * others.
+   * One connection attempt is shared by concurrent callers, so an aborted caller does not cancel it
+   * for the others.
    */
   #begin(): Session {
     const end = new AbortController();

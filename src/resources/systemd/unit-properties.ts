@@ -33,8 +33,8 @@ export function startProperties({ unit, parent, version }: Slice): readonly Unit
 }
 
 /**
- * Converts the cgroup values that systemd supports to unit properties; the others are only written
- * to the cgroup files.
+ * Converts the cgroup values that systemd supports to unit properties; the other values are only
+ * written to the cgroup files.
  */
 export function valueProperties(
   values: CgroupValues,

@@ -149,8 +149,8 @@ export class ContainerCreator {
 
   /**
    * Returns the restart count of the next instance: the highest count of the instances that ran,
-   * plus one. An instance that was only created is replaced under its own count. Without instances
-   * the count is derived from the names of the log files.
+   * plus one. An instance that was only created is replaced by an instance with the same count.
+   * Without instances the count is derived from the names of the log files.
    */
   async #restartCount({ observed, container, sandbox }: ContainerStart): Promise<number> {
     const instances = observed.containers.filter(({ name }) => name === container.name);
@@ -233,7 +233,8 @@ export class ContainerCreator {
 }
 
 /**
- * The log directory relative to the root of all pod logs. Pods may place symlinks below that root.
+ * Returns the root of all pod logs, and the container's log directory relative to this root. Pods
+ * may place symlinks below the root.
  */
 function logDirectoryOf(start: ContainerStart, plan: ContainerPlan): readonly [root: string, inside: string] {
   const directory = posix.dirname(logPathOf(start, plan));

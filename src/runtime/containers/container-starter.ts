@@ -55,7 +55,7 @@ export class ContainerStarter {
    * The IDs of containers for which StartContainer failed; they are replaced, not started again.
    */
   readonly #failedStarts = new LruMap<string, true>({ capacity: maxFailedStarts });
-  /** The containers created ahead of their start, for a restart expected soon. */
+  /** The containers that were created in advance for a restart that is expected soon. */
   readonly preparations = new RestartPreparations();
   readonly #recorder: StartRecorder;
   readonly #creator: ContainerCreator;

@@ -212,7 +212,7 @@ test('rejects a pod without enableServiceLinks', async () => {
   });
 });
 
-test('fails the container when a ConfigMap or Secret cannot be read, even an optional one', async () => {
+test('fails the container when a ConfigMap or Secret cannot be read, even if it is optional', async () => {
   const away = new KubelingError('OBJECT_UNSYNCED', 'failed to sync secret cache');
   const lookup: ObjectLookup = { ...objects, secret: () => Promise.reject(away) };
   const parts = { envFrom: [{ secretRef: { name: 'keys', optional: true } }] };

@@ -38,7 +38,7 @@ test('collects garbage every minute, and immediately when requested', async () =
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a request during a garbage collection causes another one; a failure is logged once and does not end the loop', async () => {
+test('a request during a garbage collection causes another collection; a failed collection is logged once and does not end the loop', async () => {
   const { clock, times, garbage, records, node } = createHarness(async () => {
     if (times.length === 1) garbage.collectSoon();
     if (times.length < 3) throw new Error('busy');

@@ -36,7 +36,7 @@ test("a sandbox has the labels of its pod, overridden by the kubelet's labels", 
   });
 });
 
-test("a container has only the kubelet's labels, from which its owner can be read", () => {
+test("a container has only the kubelet's labels, from which its pod and its name can be read", () => {
   const labels = containerLabels(pod, main);
   assert.deepEqual(Object.keys(labels).sort(), [
     'io.kubernetes.container.name',

@@ -85,8 +85,8 @@ export interface AnnotatedContainer {
 }
 
 /**
- * Returns the annotations of a container; `others` are annotations of devices, which the kubelet's
- * ones override.
+ * Returns the annotations of a container; `others` are the annotations of devices, which are
+ * overridden by the kubelet's annotations.
  */
 export function containerAnnotations(
   pod: Pod,

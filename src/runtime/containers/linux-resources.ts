@@ -177,8 +177,8 @@ function swapShare(pod: Pod, container: Container, node: LinuxNode): bigint {
 const guaranteed = -997n;
 const bestEffort = 1000n;
 /**
- * The minimum score of a burstable container: a guaranteed container that uses all memory scores at
- * most 3, so burstable ones stay above it.
+ * The minimum oom_score_adj of a burstable container: a guaranteed container that uses all memory
+ * gets an OOM score of at most 3, so the score of burstable containers stays above it.
  */
 const leastBurstable = bestEffort + guaranteed;
 

@@ -109,8 +109,8 @@ export function volumeDevices(
 }
 
 /**
- * Whether the kubelet's hosts file is mounted: not if the container mounts its own file there, nor
- * while the pod has no address.
+ * Whether the kubelet's hosts file is mounted: it is not mounted if the container mounts another
+ * file at that path, or while the pod has no address.
  */
 export function getsHostsFile(pod: Pod, container: Container, podIps: readonly string[]): boolean {
   const own = container.volumeMounts?.some(({ mountPath }) => mountPath === hostsFilePath) ?? false;
@@ -122,8 +122,8 @@ export function hostsFileOf(podDir: string): string {
 }
 
 /**
- * Returns a new path for each container instance, so that it never reads the termination message of
- * a previous one.
+ * Returns a new path for each container instance, so that an instance never has the termination
+ * message of a previous instance.
  */
 export function newTerminationFile(podDir: string, container: Container, random: Random): string | undefined {
   if ((container.terminationMessagePath ?? '') === '') return undefined;

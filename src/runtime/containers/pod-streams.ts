@@ -17,8 +17,8 @@ export interface PodStreamsDeps {
 
 /**
  * Opens exec, attach and port-forward streams to running containers. Each call lists the pod's
- * containers from the runtime, so only running ones can be used. A returned URL is valid for one
- * use and one minute.
+ * containers from the runtime, because only running containers can be used. A returned URL is valid
+ * for one use and one minute.
  */
 export class PodStreams {
   readonly #deps: PodStreamsDeps;

@@ -184,7 +184,7 @@ const annotationPrefix = 'container.apparmor.security.beta.kubernetes.io/';
 type AppArmorFields = Pick<MessageInit<LinuxContainerSecurityContext>, 'apparmor' | 'apparmorProfile'>;
 
 /**
- * Returns both CRI fields for the AppArmor profile, the current and the deprecated one; none
+ * Returns both CRI fields for the AppArmor profile, the current and the deprecated field; no fields
  * without a profile.
  */
 function appArmorFields(pod: Pod, container: Container): AppArmorFields {

@@ -290,7 +290,7 @@ async function stepsTo(root: string, part: string, missing: 'make' | 'find'): Pr
 }
 
 const maxLinks = 40;
-/** The kernel's limits for the length of a path and of one step in it. */
+/** The kernel's limits for the length of a path and for the length of one name in a path. */
 const maxPathBytes = 4_096;
 const maxStepBytes = 255;
 

@@ -28,7 +28,7 @@ export class RuntimeState {
   readonly #clock: Clock;
   #lastGoodMs: number | undefined;
   #lastFailure: string | undefined;
-  /** The start time of the status call in flight; undefined without one. */
+  /** The start time of the status call in flight; undefined when no call is in flight. */
   #askedMs: number | undefined;
   #conditions: Omit<RuntimeProblems, 'failure'> = { runtime: [], network: [] };
   #abilities = noAbilities;

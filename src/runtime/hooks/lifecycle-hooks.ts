@@ -218,8 +218,9 @@ export interface HookCheckpoint {
   /** Clears a postStart hook after it has ended and its failure was handled. */
   clearPostStart(pod: Pod, containerId: string): Promise<void>;
   /**
-   * Returns the containers with an unfinished postStart hook, in start order. There can be several:
-   * when the outcome of a start is unknown, its hook stays pending while the next container starts.
+   * Returns the containers with an unfinished postStart hook, in start order. There can be several
+   * containers: when the outcome of a start is unknown, the hook stays pending while the next
+   * container starts.
    */
   pendingPostStarts(uid: PodUid): readonly string[];
   recordPreStop(pod: Pod, containerId: string, graceSeconds: number): Promise<void>;

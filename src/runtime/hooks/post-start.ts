@@ -78,8 +78,8 @@ export class PostStartHooks {
     const fieldPath = containerFieldPath(pod, name);
     journal.event(pod, { type: 'Warning', reason, message: 'PostStartHook failed', fieldPath });
     const { failure } = await killer.killContainer(pod, { id, name, reason, message: reason }, signal);
-    // Clears the record only when the container was stopped, so that the container never continues
-    // without its hook.
+    // Clears the recorded hook only when the container was stopped, so that the container never
+    // continues without its hook.
     if (failure === undefined) await hookCheckpoint.clearPostStart(pod, id);
   }
 }

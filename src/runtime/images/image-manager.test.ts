@@ -154,7 +154,7 @@ describe('images of containers', () => {
     assert.equal(harness.eventsOf('BackOff')[0], 'Back-off pulling image "localhost/nothing:1"');
   });
 
-  it("the waiting reason is the one with which the runtime's pull error begins", async () => {
+  it("the waiting reason is the reason with which the runtime's pull error begins", async () => {
     for (const [word, text] of [
       [
         'RegistryUnavailable',
@@ -175,7 +175,7 @@ describe('images of containers', () => {
     }
   });
 
-  it('an image that cannot be inspected and one with an invalid name have different waiting reasons', async () => {
+  it('an image that cannot be inspected and an image with an invalid name have different waiting reasons', async () => {
     const fault = { kind: 'error', code: 'UNKNOWN', message: 'broken store' } as const;
     using harness = new PodRuntimeRig({
       faults: scriptedFaults({ calls: [{ method: 'imageStatus', fault }] }),

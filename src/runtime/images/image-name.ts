@@ -77,8 +77,8 @@ function readPattern(text: string): RegistryPattern {
 }
 
 /**
- * The maximum length of a glob pattern. Longer ones match nothing, because no registry name is that
- * long.
+ * The maximum length of a glob pattern. Longer patterns match nothing, because no registry name is
+ * that long.
  */
 const longestGlob = 1_024;
 

@@ -158,8 +158,8 @@ export class ImagePulls {
 
   /**
    * A pull has no deadline, because its duration is unknown; a lost PullImage response is detected
-   * by the presence of the image. An image that another pull may have provided does not prove that
-   * the registry accepts these credentials, so it is pulled again.
+   * by the presence of the image. If another pull may have provided the image, its presence does
+   * not prove that the registry accepts these credentials, so the image is pulled again.
    */
   async #pullUntilThere(request: PullRequest, pull: RunningPull, signal: AbortSignal): Promise<string> {
     for (let patienceMs = firstStallMs; ; patienceMs *= 2) {

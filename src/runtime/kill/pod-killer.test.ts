@@ -140,7 +140,7 @@ describe('killing a pod', () => {
     assert.deepEqual(exits(harness, startMs), { a: 20 });
   });
 
-  it('cancels a preStop hook at the deadline, also at a shortened one', async () => {
+  it('cancels a preStop hook at the deadline, also when the deadline was shortened', async () => {
     const hooks: HookRunner = { run: (_hook, _target, signal) => harness.clock.sleep(1e9, signal) };
     using harness = new PodRuntimeRig({ hooks });
     const pod = podOf({ a: { ...preStop, script: 'sleep 100000' } });

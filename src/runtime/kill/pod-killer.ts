@@ -319,8 +319,8 @@ export class PodKiller implements Disposable {
 }
 
 /**
- * Returns the remaining part of a preStop hook that a previous kubelet started. Its progress is
- * unknown, and repeating it may do harm, so only a sleep is continued.
+ * Returns the remaining part of a preStop hook that a previous kubelet started. The progress of the
+ * hook is unknown, and repeating it may do harm, so only a sleep is continued.
  */
 function remainingHook(hook: LifecycleHandler, usedMs: number | undefined): LifecycleHandler | undefined {
   if (usedMs === undefined) return hook;

@@ -221,7 +221,8 @@ export class LogReader {
    */
   #watch(): Disposable {
     const { files, clock } = this.#deps;
-    // The error is ignored here: it recurs in the reader's own refresh, which reports it.
+    // The error is ignored here: the reader's next refresh of the file sequence fails with the same
+    // error and reports it.
     const look = () => void this.#sequence.refresh().catch(() => {});
     const watch = files.watch(posix.dirname(this.#request.path), (what) => {
       if (what === 'renamed') {

@@ -38,7 +38,7 @@ export class TailSearch {
       const bytes = block.subarray(0, await handle.read(block.subarray(0, right - left), left));
       for (let at = bytes.length; at >= 0; ) {
         at = at === 0 ? -1 : bytes.lastIndexOf(newline, at - 1);
-        // Only the first block of a file is known to begin at the start of a line.
+        // Only the block at the start of the file is known to begin at the start of a line.
         if (at < 0 && left > 0) break;
         const lineStart = left + at + 1;
         if (lineStart === end) continue;

@@ -221,8 +221,9 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * Returns the files rotated after the newest known file. The newest known file may be among them
-   * under a new name: it is recognized by its identity or, when compressed, as the first new name.
+   * Returns the files rotated after the newest file that is known so far. That file may be among
+   * the rotated files under a new name: it is recognized by its identity or, when compressed, as
+   * the first new name.
    */
   async #since(stems: readonly string[]): Promise<readonly string[]> {
     const fresh = stems.filter((stem) => !this.#known.has(stem));
@@ -249,7 +250,8 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * The compressed file is created before the plain one is removed, so one of them always exists.
+   * The compressed file is created before the plain file is removed, so one of the two always
+   * exists.
    */
   async #openRotated(stem: string): Promise<OpenLogFile | undefined> {
     const path = this.#beside(stem);

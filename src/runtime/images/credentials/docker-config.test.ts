@@ -101,7 +101,7 @@ describe('docker config of the node', () => {
     ]);
   });
 
-  it('uses the first valid docker config; logs an invalid one without its content', async () => {
+  it('uses the first valid docker config; logs each invalid config without its content', async () => {
     const files = new Map([
       ['/root-dir/config.json', '{"auths": sesame'],
       ['/home/me/.docker/config.json', config('home')],

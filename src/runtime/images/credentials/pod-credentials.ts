@@ -156,7 +156,7 @@ async function readPullSecrets(
   return found;
 }
 
-/** Reads each name once, because a pod may repeat one. */
+/** Reads each secret once, because a pod may list the same name several times. */
 function secretNames({ spec }: Pod): readonly string[] {
   const names = new Set((spec.imagePullSecrets ?? []).map(({ name = '' }) => name));
   names.delete('');

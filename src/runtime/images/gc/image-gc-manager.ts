@@ -291,8 +291,8 @@ class ImagesInUse {
   }
 
   /**
-   * Returns the sandbox image from the runtime's status. Older runtimes do not pin it, but cannot
-   * create sandboxes without it.
+   * Returns the sandbox image from the runtime's status. Older runtimes do not pin this image,
+   * although they cannot create sandboxes without it.
    */
   async sandboxImages(signal: AbortSignal): Promise<readonly string[]> {
     const { info } = await this.#cri.status({ verbose: true }, signal);

@@ -20,7 +20,9 @@ export type PullEnd =
   | { readonly kind: 'failed' }
   | { readonly kind: 'unknown' };
 
-/** The maximum number of secrets recorded for one image without a pull. */
+/**
+ * The maximum number of secrets that are recorded for one image without a pull with these secrets.
+ */
 const maxMatchedSecrets = 100;
 
 /**
@@ -168,7 +170,7 @@ export class PullRecords {
     await this.#mutex.run(
       `record ${imageRef}`,
       async () => {
-        // An unreadable record is replaced, because it proves access for no pod.
+        // An unreadable record is replaced, because it gives no pod access to the image.
         const known = await files.record(imageRef).catch(() => undefined);
         const nowMs = clock.now();
         const before = known ?? { imageRef, lastUpdatedMs: nowMs, credentialMapping: new Map() };

@@ -87,7 +87,7 @@ export class ContainerLogManager {
   readonly #watched = new Map<string, WatchedLog>();
   readonly #rotations = new Semaphore(maxRotations);
   readonly #compressions: Semaphore;
-  /** The paths of logs that are being compressed or queued for it. */
+  /** The paths of logs that are being compressed or are queued for compression. */
   readonly #compressing = new Set<string>();
   readonly #work = new Set<Promise<void>>();
   /** Raised when the check of a log becomes due. */
@@ -101,7 +101,7 @@ export class ContainerLogManager {
     this.#compressions = new Semaphore(deps.policy.workers);
   }
 
-  /** The number of logs that are being compressed or queued for it. */
+  /** The number of logs that are being compressed or are queued for compression. */
   get compressing(): number {
     return this.#compressing.size;
   }

@@ -9,7 +9,7 @@ const logsOf = (files: Readonly<Record<string, number>>): readonly NamedLog[] =>
   Object.entries(files).flatMap(([name, bytes]) => readLogName({ name, bytes }) ?? []);
 const running = { running: 0, known: new Set([0]) };
 
-test('keeps the newest rotated log plain, compresses older ones, and removes the oldest above the limit', () => {
+test('keeps the newest rotated log uncompressed, compresses older ones, and removes the oldest logs above the limit', () => {
   const files = {
     '0.log': 1,
     [`0.log.${stamp(4)}`]: 9,

@@ -81,8 +81,8 @@ export class LogRotator {
   }
 
   /**
-   * Removes the oldest log file that can be removed, to free disk space; returns whether there was
-   * one.
+   * Removes the oldest log file that can be removed, to free disk space; returns whether a file was
+   * removed.
    */
   async removeOldest(directory: string, owner: LogOwner): Promise<boolean> {
     const [oldest] = removableLogs(await this.#logs(directory), owner);
