@@ -99,8 +99,8 @@ export interface MachineRequirements {
   readonly failCgroupV1: boolean;
   readonly swapBehavior: string;
   /**
-   * Whether the OOM killer kills only one process of a container; if undefined, the machine
-   * decides.
+   * Whether the OOM killer kills only one process of a container; if undefined, it kills one process
+   * with cgroups v1 and all processes with cgroups v2.
    */
   readonly singleProcessOomKill: boolean | undefined;
 }
