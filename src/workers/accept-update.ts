@@ -11,7 +11,7 @@ export type Acceptance =
       readonly subject: WorkSubject;
       /** `until-stopped` if callers that wait for the pod to stop have to wait for this update. */
       readonly waits: 'until-stopped' | 'no';
-      /** Why the running sync must be cancelled; undefined if it continues. */
+      /** Why the running sync must be cancelled; undefined if the sync continues. */
       readonly cancel: string | undefined;
     };
 
@@ -24,8 +24,8 @@ export interface OfferedUpdate {
 }
 
 /**
- * Applies an update to the worker record of its pod: whether the pod terminates, its grace period
- * and the callbacks. The returned work still has to be passed to the worker.
+ * Applies an update to the worker record of its pod, which stores whether the pod terminates, its
+ * grace period and the callbacks. The caller must pass the returned work to the worker.
  */
 export function acceptUpdate(update: OfferedUpdate): Acceptance {
   const { record, options, given, observation } = update;

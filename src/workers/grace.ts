@@ -9,8 +9,8 @@ export function specGraceSeconds(pod: Pod | undefined): number {
 }
 
 /**
- * Returns the grace period when termination is first requested: the shorter of that of the deletion
- * and that of the kubelet; if neither is set, that of the spec.
+ * Returns the grace period of the first termination request: the shorter of the two that the
+ * deletion and the kubelet request, or that of the pod spec if neither requests one.
  */
 export function requestedGraceSeconds(pod: Pod | undefined, override: number | undefined): number {
   return atLeastMinimum(shortestRequested(pod, override) ?? specGraceSeconds(pod));

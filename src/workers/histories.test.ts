@@ -54,8 +54,8 @@ class History {
   }
 
   async play(step: Step): Promise<void> {
-    // Calls that end in this step were started before it, so all results of the previous step are
-    // complete and can be checked here.
+    // Calls that end in this step were started in an earlier one, so all results of the previous
+    // step are complete and can be checked here.
     this.#check();
     switch (step.do) {
       case 'update':
@@ -153,8 +153,8 @@ class History {
     assert.ok(call !== undefined);
     const { queries } = this.node.workers;
     if (call.kind === 'terminating-runtime') return;
-    // A pod known only to the runtime is dropped as soon as it has stopped, so its UID may start
-    // from scratch.
+    // A pod that only the runtime has is dropped as soon as it has stopped; a pod with the same UID
+    // may then start from scratch.
     if (call.kind === 'sync') {
       if (this.#terminating.has(call.uid)) assert.fail('termination is never undone');
       return;

@@ -224,7 +224,7 @@ export class PodWorkers implements AsyncDisposable {
     return { state: 'terminated', sinceMs: this.#deps.clock.monotonicMs() };
   }
 
-  /** Whether containers of the pod may run; assumed if its observation failed. */
+  /** Whether containers of the pod may run; also true if the observation of the pod failed. */
   #couldRun(uid: PodUid): boolean {
     try {
       return mayRunAny(this.#deps.observed.get(uid));

@@ -27,8 +27,8 @@ export function requeueDelayMs(end: SyncEnd, options: RequeueOptions): number {
 }
 
 /**
- * Returns the delay until a pod that may not start yet is checked again, unless it is woken
- * earlier.
+ * Returns the delay until a pod that may not start yet is checked again, unless another pod's end
+ * triggers the check earlier.
  */
 export function blockedDelayMs(random: Random): number {
   return jitter(random, failedMs, jitterShare);

@@ -25,8 +25,8 @@ export interface SyncTerminatingContext extends SyncContext {
    */
   readonly graceSeconds: number | undefined;
   /**
-   * The newest function that overrides the status; read again when needed, because it may be set
-   * while the pod is being stopped.
+   * The newest function that overrides the pod status; read this property again when needed,
+   * because the function may be set while the pod is being stopped.
    */
   readonly statusFn: StatusFn | undefined;
   /**
@@ -59,7 +59,10 @@ export interface PodSyncer {
   syncPod(context: SyncPodContext, signal: AbortSignal): Promise<'terminal' | 'not-terminal'>;
   /** Stops the pod; afterwards no container of it runs or will be started. */
   syncTerminatingPod(context: SyncTerminatingContext, signal: AbortSignal): Promise<void>;
-  /** Stops a pod that only the runtime has; afterwards no container of it runs. */
+  /**
+   * Stops a pod without a spec, which only the runtime has; afterwards no container of the pod
+   * runs.
+   */
   syncTerminatingRuntimePod(context: SyncRuntimePodContext, signal: AbortSignal): Promise<void>;
   /** Releases the other resources of a stopped pod: volumes, secrets, cgroup. */
   syncTerminatedPod(context: SyncTerminatedContext, signal: AbortSignal): Promise<void>;
@@ -80,8 +83,8 @@ export interface ObservedPods {
 }
 
 /**
- * Whether sandboxes or containers of the pod may still run. A sandbox that is not ready counts: it
- * may hold processes and an address, and stopping it again is cheap.
+ * Whether sandboxes or containers of the pod may still run. A sandbox that is not ready counts as
+ * running: it may hold processes and an address, and stopping it again is cheap.
  */
 export function mayRunAny({ containers, sandboxes }: ObservedPod): boolean {
   return containers.some(mayRun) || sandboxes.length > 0;

@@ -78,8 +78,8 @@ export function replacing(pending: PodWork | undefined, work: PodWork): PodWork 
 }
 
 /**
- * Returns the pod after the update: a pod with a spec is never replaced by one known only to the
- * runtime.
+ * Returns the pod after the update: a pod with a spec is never replaced by a pod from the runtime
+ * without one.
  */
 export function merged(active: PodWork | undefined, update: PodWork): PodWork {
   const knownPod = podOf(active);

@@ -9,7 +9,10 @@ import { fieldsOf, type WorkerState } from './worker-state.ts';
 
 export interface LoopDeps extends IterationDeps {
   readonly random: Random;
-  /** The queue of due syncs; its consumer passes a sync update of the pod to the worker. */
+  /**
+   * The queue of due syncs; the consumer of the queue passes a sync update for each due pod to the
+   * pod's worker.
+   */
   readonly queue: {
     enqueue(uid: PodUid, delayMs: number): void;
     /** Adds a sync of the pod that is due after the delay; an earlier one is kept. */
@@ -113,7 +116,8 @@ export class WorkerLoops {
   }
 
   /**
-   * The pod that holds the full name wakes this one when it finishes; the queue is only a fallback.
+   * The pod that holds the full name wakes this pod when it finishes; the queue entry is only a
+   * fallback.
    */
   #wait(record: WorkerRecord): void {
     this.#deps.queue.enqueue(record.uid, blockedDelayMs(this.#deps.random));
@@ -199,8 +203,8 @@ export class WorkerLoops {
   }
 
   /**
-   * An earlier sync that was requested during this one remains scheduled: this one may have used an
-   * older observation.
+   * A sync that was requested during this sync and is due earlier remains scheduled, because this
+   * sync may have used an older observation.
    */
   #requeue(record: WorkerRecord, end: SyncEnd): void {
     const { queue, random, syncFrequencyMs, clock } = this.#deps;

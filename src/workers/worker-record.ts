@@ -38,7 +38,9 @@ export interface WorkerRecord {
    * later.
    */
   lastSyncEnd: number;
-  /** The failure of the last sync, as it was logged. */
+  /**
+   * The failure of the last sync, as it was logged, so that a repeated failure is not logged again.
+   */
   failure: string | undefined;
   run: WorkerRun;
 }

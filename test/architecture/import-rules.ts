@@ -83,7 +83,7 @@ const forbiddenWords: readonly (readonly [string, RegExp])[] = [
   ['Date.now', /\bDate\.now\b/],
   ['new Date()', /\bnew Date\s*(?:\(\s*\)|(?![\s(\w]))/],
   ['Math.random', /\bMath\.random\b/],
-  // Methods of this name, such as that of sockets, are allowed.
+  // Methods named setTimeout, such as that of sockets, are allowed.
   ['setTimeout', /(?<!\.)\bsetTimeout\b(?!\s*\??:)|\bglobalThis\.setTimeout\b/],
   ['setInterval', /(?<!\.)\bsetInterval\b|\bglobalThis\.setInterval\b/],
   ['performance.now', /\bperformance\.now\b/],

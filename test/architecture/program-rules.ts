@@ -36,8 +36,8 @@ export interface Knowledge {
   /** Programs that exist before the set-up or are installed otherwise, with the reason. */
   readonly given: Readonly<Record<string, string>>;
   /**
-   * Programs that kubeling can run without, with the feature that is lost; the tests require them
-   * all the same.
+   * Programs that kubeling can run without, each with the feature that is lost without it; the
+   * tests need these programs.
    */
   readonly optional: Readonly<Record<string, string>>;
   /** Programs and files of the table that are not started by the sources, with what uses them. */

@@ -166,14 +166,14 @@ export class ApiOutage {
       assert.ok(gap >= least, `start ${index + 2} came after ${gap} s, too early`);
       assert.ok(gap <= latest(least), `start ${index + 2} came after ${gap} s, too late`);
     }
-    // The next lease renewal must not be overdue.
+    // The next restart of the crashing container must not be overdue.
     const due = backoffSeconds[gaps.length - 1] ?? 300;
     const waited = (await uptimeSeconds()) - (starts.at(-1) ?? 0);
     assert.ok(gaps.length === 0 || waited <= latest(due), `nothing was started for ${waited} s`);
     assert.ok(gaps.length > 0, 'what crashes is started again');
   }
 
-  /** These changes are made while the node cannot receive them. */
+  /** Pods are changed in the API while the node cannot receive the changes. */
   async #changeInApi(): Promise<void> {
     const { node, plane } = this.#tools();
     const make = (name: string) => bound(markedPod(this.#cluster, name), node.name);

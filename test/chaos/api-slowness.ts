@@ -113,8 +113,8 @@ export class ApiSlowness {
   }
 
   /**
-   * Observes the lease until stopped, at least for the given time; returns its maximum age in
-   * seconds.
+   * Observes the node's lease until stopped, but at least for the given time; returns the lease's
+   * maximum age in seconds.
    */
   async #watchNode(leastMs: number, signal: AbortSignal): Promise<number> {
     const { plane, node } = this.#cluster;

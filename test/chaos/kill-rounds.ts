@@ -36,7 +36,7 @@ const signal = new AbortController().signal;
 const longestLifeMs = 3_000;
 const longestStartMs = 1_500;
 const longestGapMs = 500;
-/** After this many restarts the node gets the time to reach the desired state. */
+/** The number of restarts after which the node gets enough time to reach the desired state. */
 const settleEvery = 4;
 /** The behaviours of new pods. One in three pods crashes, exits or is otherwise unstable. */
 const behaviours: readonly Behaviour[] = [

@@ -20,9 +20,9 @@ interface Left {
   readonly restarts: readonly (number | undefined)[];
 }
 
-/** After this many lease renewals the kubelet has checked every status twice. */
+/** The number of lease renewals after which the kubelet has checked every status twice. */
 const renewals = 3;
-/** After this time the kubelet would have acted on pods that are not desired. */
+/** The time after which a kubelet would have acted on pods that are not desired. */
 const aloneMs = 15_000;
 
 /** Kills or stops kubeling and restarts it on a node with many pods: the pods must not change. */

@@ -110,7 +110,10 @@ function kept({ objects }: OpenLocalApi): readonly (readonly [string, string])[]
 /** Kinds of objects that are never deleted, because without them all later requests would fail. */
 const neededKinds: ReadonlySet<string> = new Set(['namespaces', 'nodes']);
 
-/** The paths of all objects, except those of needed kinds and those that the server creates again. */
+/**
+ * The paths of all objects, except objects of the kinds that are never deleted and objects that the
+ * server creates again.
+ */
 function paths({ objects }: OpenLocalApi): readonly string[] {
   const stored = createCatalogue({}).all.filter(
     ({ storage, resource }) => storage === 'stored' && !neededKinds.has(resource.plural),

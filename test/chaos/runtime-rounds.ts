@@ -11,7 +11,7 @@ export interface RuntimePlan {
   readonly pods: number;
   /** How often containerd is killed and restarts immediately. */
   readonly kills: number;
-  /** The duration of its downtime afterwards. */
+  /** How long containerd stays down after these kills. */
   readonly absenceMs: number;
   readonly tell: (text: string) => void;
   /** A promise whose rejection stops the test; the node is then removed. */
@@ -96,7 +96,9 @@ export class RuntimeRounds {
     await this.#node.take(`${name}.yaml`);
   }
 
-  /** Kills containerd, which kubeling restarts immediately because it started it. */
+  /**
+   * Kills containerd. kubeling restarts it immediately, because kubeling started this containerd.
+   */
   async #killed(round: number): Promise<void> {
     const before = await this.#kept();
     const processesBefore = await this.#processes();

@@ -1,13 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A volume whose files `a` and `b` contain one number in this many lines, mounted at its name. */
+/**
+ * A volume, mounted at its name, whose files `a` and `b` contain the same number in each of `lines`
+ * lines.
+ */
 export interface NumberVolume {
   readonly name: string;
   readonly lines: number;
 }
 
-/** Returns the content of such a file. */
+/** Returns the content of a file `a` or `b`: the number in each line. */
 export function numberLines(number: number, lines: number): string {
   return `${number}\n`.repeat(lines);
 }

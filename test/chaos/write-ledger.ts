@@ -65,8 +65,8 @@ export class WriteLedger {
   }
 
   /**
-   * Compares the actual state with the expected one: the last acknowledged write, or the last write
-   * without a response. The actual state is the expected one afterwards.
+   * Compares the actual state of the objects with the expected one: the last acknowledged write, or
+   * the last write without a response. Afterwards the actual state is used as the expected one.
    */
   settle(found: ReadonlyMap<string, State>): void {
     for (const name of new Set([...this.#last.keys(), ...this.#trying.keys(), ...found.keys()])) {

@@ -156,8 +156,9 @@ export class ControlPlane implements AsyncDisposable {
   }
 
   /**
-   * Stops the API server; the other components keep running and wait for it. It is killed by
-   * default, because a graceful stop waits for its watchers, some longer than a test does.
+   * Stops the API server; the other components keep running and wait for it. The server is killed
+   * by default, because a graceful stop waits until its watchers disconnect, which may take longer
+   * than a test.
    */
   async stopApiServer(how: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     await this.#backend.stopApiServer(how);

@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../src/api/index.ts';
 
-/** An API server to be tested by the contract suite, and what the suite needs around it. */
+/** An API server to be tested by the contract suite, with the helpers that the suite needs. */
 export interface ApiBackend extends AsyncDisposable {
   readonly name: string;
   /** A client with all permissions. */

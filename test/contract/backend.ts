@@ -3,7 +3,9 @@ import type { CriClient } from '../../src/cri/index.ts';
 /** The runtime versions whose known differences the suite tests explicitly. */
 export type Flavour = 'containerd-1.6' | 'containerd-1.7' | 'containerd-2';
 
-/** A container runtime to be tested by the contract suite, and what the suite needs around it. */
+/**
+ * A container runtime to be tested by the contract suite, with the helpers that the suite needs.
+ */
 export interface Backend extends AsyncDisposable {
   readonly name: string;
   readonly flavour: Flavour;

@@ -7,7 +7,8 @@ export interface Recorded {
 }
 
 /**
- * A directory of programs that record their arguments. Output and exit code are set per program.
+ * A directory of fake programs that record their arguments. Output and exit code are set per
+ * program.
  */
 export class ArgumentRecorder {
   readonly folder: string;
@@ -25,7 +26,7 @@ export class ArgumentRecorder {
     for (const name of Object.keys(programs)) symlinkSync(script, join(this.folder, name));
   }
 
-  /** Returns the calls recorded since this was last called. */
+  /** Returns the calls recorded since the previous call of this method. */
   take(): readonly Recorded[] {
     const found: Recorded[] = [];
     const words = readLog(this.#log).split('\0');

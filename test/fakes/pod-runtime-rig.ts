@@ -143,7 +143,7 @@ export class PodRuntimeRig implements Disposable {
     return this.events.filter((event) => event.reason === reason).map(({ message }) => message);
   }
 
-  /** Returns the runtime calls since this was last called. */
+  /** Returns the runtime calls since the previous call of this method. */
   takeCalls(): readonly string[] {
     return this.calls.splice(0);
   }

@@ -70,7 +70,10 @@ export class ScriptedWatch {
 export class ScriptedServer implements Pick<ApiClient, 'list' | 'watch'> {
   readonly watches: ScriptedWatch[] = [];
   readonly lists: ListQuery[] = [];
-  /** Called for each watch before it opens; undefined lets it open, an error rejects it. */
+  /**
+   * Called for each watch before it opens; the watch opens if undefined is returned, and is
+   * rejected with a returned error.
+   */
   refuse: (query: WatchQuery, index: number) => Error | undefined = () => undefined;
   answer: (query: ListQuery, index: number) => ApiList<Thing> | Error = () => listOf('1');
 

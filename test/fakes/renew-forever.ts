@@ -1,6 +1,7 @@
 /**
- * Creates certificate authorities in the given directory and renews all of them endlessly, until it
- * is killed. The clock alternates, so that the authorities are created again as well.
+ * Creates certificate authorities in the given directory and renews all of them endlessly, until
+ * this process is killed. The clock alternates between two times, so that the authorities are
+ * created again as well.
  */
 import { join } from 'node:path';
 import { collectLogs, instant, realClock } from '../../src/lib/index.ts';
@@ -27,7 +28,7 @@ await authorities.maintainKubeconfig({
 });
 process.stdout.write('made\n');
 for (;;) {
-  // The clock alternates, so that the authorities are created again as well.
+  // The clock alternates between two times, so that the authorities are created again as well.
   state.aheadMs = state.aheadMs === 0 ? 4_000 * 86_400_000 : 0;
   await authorities.renewAll();
 }

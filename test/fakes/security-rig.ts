@@ -159,7 +159,10 @@ export interface ClientPair {
   readonly key: string;
 }
 
-/** Issues a client certificate that is valid from and until this many milliseconds from now. */
+/**
+ * Issues a client certificate whose validity begins and ends at the given offsets from now, in
+ * milliseconds.
+ */
 export function clientPair(
   authorities: ServerCredentials,
   subject: Pick<Identity, 'commonName' | 'organizations'>,

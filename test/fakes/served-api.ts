@@ -228,8 +228,8 @@ export class RecordingKubelet implements AsyncDisposable {
   }
 
   /**
-   * Starts the server with a certificate signed by these authorities. May be called again with
-   * those of another API.
+   * Starts the server with a certificate signed by these authorities. May be called again with the
+   * authorities of another API.
    */
   async listen({ authority, authorityPem: ca }: ServerCredentials): Promise<void> {
     await this[Symbol.asyncDispose]();

@@ -17,8 +17,8 @@ export interface SimulatedCgroupOptions {
 interface Directory {
   readonly kind: 'tmpfs' | 'v1' | 'v2';
   /**
-   * The controllers available in a cgroup: those of the mount for v1, those enabled by the parent
-   * for v2.
+   * The controllers available in a cgroup: in v1 those of the mount, in v2 those that the parent
+   * cgroup enables.
    */
   controllers: readonly string[];
   readonly files: Map<string, string>;

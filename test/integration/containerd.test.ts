@@ -155,7 +155,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert(!isAlive(first.pid));
   });
 
-  it('does not touch another process with the number in the pid file', async () => {
+  it('does not touch another process whose PID is in the pid file of containerd', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const sleeper = spawn('sleep', ['600'], { stdio: 'ignore' });
@@ -170,7 +170,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     sleeper.kill();
   });
 
-  it('neither adopts nor executes a program of another user with its name and arguments', async () => {
+  it('neither adopts nor executes a program of another user that has the name and arguments of containerd', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const program = join(dir.path, 'impostor', 'containerd');

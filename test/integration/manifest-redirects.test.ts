@@ -50,7 +50,7 @@ describe('request headers configured for a manifest URL', () => {
     assert.deepEqual(observed.splice(0), ['first Bearer s3cr3t', 'other nothing', 'first nothing']);
   });
 
-  it('the headers configured for an https URL are not sent without TLS', async (t) => {
+  it('headers configured for an https URL are not sent to a server without TLS', async (t) => {
     if (process.getuid?.() !== 0) return t.skip('needs root for the ports');
     using folder = new CertificateFolder();
     const authority = folder.authority('/CN=manifests');

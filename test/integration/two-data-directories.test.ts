@@ -72,7 +72,7 @@ describe('two data directories that share one containerd', { timeout: 400_000 },
     assert.ok(await isForeignReady());
   });
 
-  it('each node stops its own orphaned pods and none of the other node', async () => {
+  it('each node stops its own orphaned pods and no pod of the other node', async () => {
     const before = [await idsOf(a, 'kept-a'), await idsOf(b, 'kept-b')];
     // The manifest is deleted while no kubelet runs, so the pod is orphaned when the kubelet
     // starts.

@@ -46,7 +46,7 @@ export const claimed = (name: string, readOnly = false) => ({
 export const mounted = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
 export const asDevice = { volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] };
 
-/** A pod that runs the script with its volume and then keeps running. */
+/** A pod that mounts a volume, runs the script, and then keeps running. */
 export const podWith = (name: string, script: string, container: object, spec: object) => ({
   apiVersion: 'v1',
   kind: 'Pod',

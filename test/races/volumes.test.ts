@@ -82,7 +82,7 @@ it('a volume that is not mounted in time is named in an event, and the pod start
   await node.runs(await node.uidOf('web'));
 });
 
-it('a recursively read-only mount is reported as such in the status', async () => {
+it('the status reports a recursively read-only mount as recursively read-only', async () => {
   await using node = await RaceNode.start();
   const able = { recursiveReadOnly: true, userNamespaces: false };
   const abilities = { handlers: new Map([['', able]]), strictGroups: false };

@@ -9,7 +9,7 @@ const farMs = 10 * 60_000;
 const phases = { running: 'Running', succeeded: 'Succeeded', failed: 'Failed' } as const;
 
 /**
- * Differences between a desired pod and its expected state; the fate is `disturbed` if its
+ * Differences between a desired pod and its expected state. The fate is `disturbed` if the pod's
  * containers exited differently from its generated description.
  */
 export function unsettled(
@@ -151,7 +151,7 @@ export async function leftovers(
   ];
 }
 
-/** The in-memory entries that a kubelet without pods still holds. */
+/** The in-memory entries that a kubelet still holds after all pods were removed. */
 export function remembered(environment: World): readonly string[] {
   const kubelet = environment.life?.kubelet;
   if (kubelet === undefined) return ['no kubelet is running'];

@@ -5,8 +5,8 @@ import { RaceNode } from '../races/race-node.ts';
 
 const minutes = 5;
 /**
- * The allowed runtime calls on an idle node: one relist and one housekeeping round every half
- * minute, and one status query per minute for each of two pods.
+ * The maximum number of runtime calls on an idle node: one relist and one housekeeping round every
+ * half minute, and one status query per minute for each of two pods.
  */
 const mostListings = minutes * (2 + 2 + 2) + 5;
 

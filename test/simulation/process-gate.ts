@@ -94,7 +94,7 @@ export class ProcessGate {
 
   #stream(inner: AsyncIterable<unknown>): AsyncIterator<unknown> {
     const iterator = inner[Symbol.asyncIterator]();
-    // A killed process reads no further, so the stream is closed to notify the sender.
+    // A killed process reads nothing more, so the stream is closed to notify its sender.
     const left = {
       [Symbol.dispose]: () => void Promise.resolve(iterator.return?.()).catch(() => {}),
     };

@@ -7,7 +7,7 @@ import type { PodSketch } from './sketch.ts';
 import { type Feature, Sketcher } from './sketcher.ts';
 import type { VolumeStep } from './volumes/volume-steps.ts';
 
-/** One action of the simulation script. */
+/** One action in a simulation, such as an edit of a manifest or a kill of the kubelet. */
 export type Step =
   | { readonly do: 'write'; readonly sketch: PodSketch }
   | { readonly do: 'remove'; readonly name: string }
@@ -40,12 +40,12 @@ export interface TimedStep {
   readonly step: Step;
 }
 
-/** Which disturbances a script contains; each value includes the previous ones. */
+/** Which disturbances the actions of a seed contain; each value includes the previous ones. */
 export type Trouble = 'none' | 'kubelet' | 'runtime' | 'faults';
 
 export const troubles: readonly Trouble[] = ['none', 'kubelet', 'runtime', 'faults'];
 
-/** Required content of a script, in addition to the content drawn from the seed. */
+/** What the actions of a seed must contain, in addition to the content drawn from the seed. */
 export interface ScriptWishes {
   /** Optional pod properties that every pod must have. */
   readonly always?: readonly Feature[] | undefined;
@@ -57,7 +57,8 @@ export interface ScriptWishes {
 }
 
 /**
- * Generates the actions of one seed in the order of time. Equal random numbers give equal scripts.
+ * Generates the actions of one seed (its script) in the order of time. Equal random numbers give
+ * equal scripts.
  */
 export function writeScript(
   random: Random,

@@ -5,7 +5,7 @@ import type { World } from './world.ts';
 export interface SeedOptions extends ScriptWishes {
   readonly mutate?: Mutation | undefined;
   readonly logs?: 'kept' | 'dropped';
-  /** The disturbances of the script; by default chosen by the seed. */
+  /** The disturbances among the actions of the seed; by default chosen by the seed. */
   readonly trouble?: Trouble | undefined;
   /** Whether the node belongs to a cluster; by default it is standalone. */
   readonly cluster?: 'joined' | 'alone' | undefined;

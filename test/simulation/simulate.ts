@@ -30,7 +30,7 @@ const settleMs = 30 * 60_000;
 const emptyMs = 10 * 60_000;
 const lookMs = 1_000;
 const quietMs = 70_000;
-/** After this time all pods whose termination was requested before have terminated. */
+/** The time within which all pods whose termination was requested have terminated. */
 const calmMs = 35_000;
 
 /** Loads lazily loaded modules before a simulation, because loading takes real time. */
@@ -255,8 +255,8 @@ class SeedRun {
           return this.#desk.sketchOf(step.sketch.name) === undefined
             ? this.#scenario.create(step.sketch)
             : this.#scenario.edit(step.sketch);
-        // The pod may differ from its generated description, because not every restart policy
-        // restarts containers that ran before.
+        // The pod may now differ from its generated description, because some restart policies do
+        // not restart a container that has run before.
         if (this.#desk.known(uidOf(step.sketch)) !== undefined && step.sketch.ephemeral === undefined)
           this.#disturbed.add(uidOf(step.sketch));
         this.#desk.write(step.sketch);

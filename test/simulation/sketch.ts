@@ -79,9 +79,9 @@ export interface PodSketch {
   readonly source?: 'api';
   readonly restartPolicy: RestartPolicy;
   readonly graceSeconds: number;
-  /** The priority of the pod; by default it has none. */
+  /** The priority of the pod; by default the pod has none. */
   readonly priority?: number | undefined;
-  /** The active deadline of the pod; by default it has none. */
+  /** The active deadline of the pod; by default the pod has none. */
   readonly deadlineSeconds?: number | undefined;
   readonly init: readonly ContainerSketch[];
   readonly containers: readonly ContainerSketch[];

@@ -34,7 +34,9 @@ export interface Origin {
 }
 
 const stalledPullMs = 5 * 60_000;
-/** After this time the connection of an unanswered call without a deadline counts as broken. */
+/**
+ * The time after which the connection of an unanswered call without a deadline counts as broken.
+ */
 const deadConnectionMs = 60_000;
 
 /**

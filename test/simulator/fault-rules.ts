@@ -24,8 +24,8 @@ export function countedRules<Rule extends RuleBounds>(
 }
 
 /**
- * The fault of the first rule that applies; every matching rule counts the call, even if another
- * rule applies.
+ * Returns the fault of the first rule that applies. A call is counted by every rule that it
+ * matches, even if another rule applies.
  */
 export function firstStrike<F>(matching: readonly CountedRule<{ readonly fault: F }>[]): F | undefined {
   return matching.filter(({ strikes }) => strikes())[0]?.rule.fault;

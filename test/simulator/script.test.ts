@@ -17,7 +17,7 @@ test('a container with an empty script runs forever and exits on the stop signal
   assert.equal((await node.status(node.containerId)).exitCode, 143);
 });
 
-test('a scripted container exits after its time with its exit code', async () => {
+test('a scripted container exits after the time and with the exit code in its script', async () => {
   using node = await run({ runMs: 5_000, exitCode: 42 });
   const ended = await node.exited(node.containerId);
   assert.equal(ended.exitCode, 42);
@@ -25,7 +25,7 @@ test('a scripted container exits after its time with its exit code', async () =>
   assert.ok(ranNs >= 5_000_000_000n && ranNs < 5_001_000_000n);
 });
 
-test('scripted output is written at its times, once or repeatedly, and before an exit at the same moment', async () => {
+test('scripted output is written at the times in the script, once or repeatedly, and before an exit at the same time', async () => {
   using node = await run({
     runMs: 3_000,
     output: [

@@ -126,7 +126,7 @@ describe('local disks used by pods', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('a local disk that was mounted after its pod was removed is unmounted with the next terminated pod', async () => {
+  it('a local disk that was mounted after its pod was removed is unmounted when the volumes of the next terminated pod are removed', async () => {
     const { files, make } = createEnvironment();
     const bind = () => Promise.reject(unusable('not today'));
     await assert.rejects(make({ bind }).setUp(pod, volume, 'first', signal), /not today/);

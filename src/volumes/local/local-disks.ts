@@ -126,8 +126,8 @@ export class LocalDisks {
   }
 
   /**
-   * Called after the unmount; throws until the device is released, because it may still be mounted
-   * in another mount namespace.
+   * Called after the unmount of a disk; throws until the disk's device is released, because the
+   * disk may still be mounted in another mount namespace.
    */
   async #checkFree(directory: string, signal: AbortSignal): Promise<void> {
     const device = this.#leaving.get(directory);
@@ -164,8 +164,8 @@ export function localKey(name: string): string {
 }
 
 /**
- * Returns how to expand a local volume: a mounted file system grows with its disk; for a device or
- * a directory only the claim is updated.
+ * Returns how the expansion of a local volume is completed: the file system of a mounted disk grows
+ * to the size of the disk; for a block device or a directory only the claim is updated.
  */
 export function localExpansion(
   local: Pick<LocalVolumes, 'grow'> | undefined,

@@ -112,7 +112,7 @@ const waits = { baseMs: 500, maxMs: 122_000, jitter: 0.2 };
 export interface RefreshRetriesDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Requests a sync of the pod, which starts after this delay at the latest. */
+  /** Requests a sync of the pod, which starts after the given delay at the latest. */
   readonly requestSync: (uid: PodUid, delayMs: number) => void;
 }
 

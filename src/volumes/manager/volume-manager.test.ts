@@ -337,7 +337,7 @@ test('observes volume_unmount and unmap_volume as separate operations', async ()
   ]);
 });
 
-/** A pod with these volumes, whose container mounts only the named ones. */
+/** Builds a pod with these volumes, whose container mounts only the named ones. */
 function podOf(volumes: readonly Volume[], mounted: readonly string[]): Pod {
   const container = using(volumes.filter(({ name }) => mounted.includes(name)));
   return {

@@ -58,7 +58,10 @@ interface Problem {
   /** The message of the pod event. */
   readonly message: string;
   readonly retryAtMs?: number | undefined;
-  /** `none` if the volume cannot be attached because the node has reached its attach limit. */
+  /**
+   * `none` if the volume cannot be attached because the node has reached its attach limit;
+   * otherwise undefined.
+   */
   readonly room?: 'none' | undefined;
 }
 

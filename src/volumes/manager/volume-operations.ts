@@ -33,7 +33,10 @@ interface Running {
   readonly result: Promise<void>;
 }
 
-/** Longer than any healthy operation; a caller stops waiting for a hanging one after this time. */
+/**
+ * The time after which a caller stops waiting for a hanging volume operation; longer than any
+ * healthy operation takes.
+ */
 const waitMs = 10_000;
 const retryMs = 1_000;
 const retry = { baseMs: 500, maxMs: 122_000 };

@@ -147,7 +147,7 @@ function healthFigure({ health }: ClaimSpace): number | undefined {
 
 /**
  * Returns the function that reads the stats of a volume from its CSI driver, file system or block
- * device. Undefined on a platform without access to volume files.
+ * device; undefined on a platform without access to volume files.
  */
 export function volumeSpace(
   {

@@ -93,8 +93,8 @@ export class HostNetworkMounts implements NetworkMounts {
 
   async unmount(directory: string, how: Unmounting, signal: AbortSignal): Promise<'done' | 'busy'> {
     const { unmountMs, forceMs } = this.#limits;
-    // The path as it appears in the mount table; `umount` must not resolve it, because that would
-    // contact the server.
+    // Uses the path as it appears in the mount table; `umount` must not resolve the path, because
+    // that would contact the server.
     const resolved = (await canonical(directory)) ?? directory;
     const args = umountArguments([...unmountFlags[how], '--no-canonicalize'], resolved);
     const limitMs = how === 'plain' ? unmountMs : forceMs;

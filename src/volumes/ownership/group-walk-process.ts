@@ -7,8 +7,8 @@ import { type GroupOwnership, walkForGroup } from './group-walk.ts';
  */
 
 /**
- * Progress is printed once per this many files. The kubelet may have exited: then the write fails
- * and ends this process as well.
+ * The number of processed files after which progress is printed again. If the kubelet has exited,
+ * the write of the progress fails and ends this process as well.
  */
 const lineEach = 1_000;
 

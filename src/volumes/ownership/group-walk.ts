@@ -37,7 +37,10 @@ const filesBeside = 8;
  */
 const mostSteps = 32;
 
-/** A parent directory whose handle was closed; its identity is checked when it is opened again. */
+/**
+ * A parent directory whose handle was closed, and the identity to check when the directory is
+ * opened again.
+ */
 interface Step {
   readonly facts: Stats;
   /** The subdirectories that are still to be processed. */

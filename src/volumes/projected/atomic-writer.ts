@@ -15,11 +15,11 @@ const versionName = /^\.\.\d{4}(?:_\d{2}){5}\.\d+$/;
 const versionMode = 0o755;
 const mostNames = 100;
 /**
- * File calls on a tmpfs complete without yielding, so this many of them may run in one turn of the
- * event loop.
+ * The number of file calls in one turn of the event loop: file calls on a tmpfs complete without
+ * yielding.
  */
 const callsPerTurn = 256;
-/** Writing this many bytes takes about as long as one file call. */
+/** The number of bytes whose writing takes about as long as one file call. */
 const bytesPerCall = 16_384;
 
 export interface PayloadTarget {
@@ -35,7 +35,7 @@ export interface PayloadTarget {
   readonly retired?: string | undefined;
   /** Runs the ownership change and observes its duration. */
   readonly timed?: ((work: () => Promise<void>) => Promise<void>) | undefined;
-  /** Directories that are not part of the content: mount points of other volumes in this one. */
+  /** Directories in the volume that are not part of its content: mount points of other volumes. */
   readonly nested?: readonly string[] | undefined;
 }
 
@@ -123,7 +123,10 @@ export async function removeLeftovers(
   }
 }
 
-/** Removes the path, whatever its type: a foreign file here would block every later write. */
+/**
+ * Removes the entry at the path, whatever its type: a foreign file here would block every later
+ * write.
+ */
 async function clear(files: VolumeFiles, path: string): Promise<void> {
   if ((await files.kindAt(path)) === 'directory') await files.removeTree(path);
   else await files.unlink(path);
@@ -222,7 +225,7 @@ function reasonOf(error: unknown): string | undefined {
 }
 
 /**
- * Whether the version is certainly not published: the final rename may have succeeded although it
+ * Whether the version is certainly not published. It may be published although the final rename
  * reported an error.
  */
 async function isUnseen(files: VolumeFiles, directory: string, version: string): Promise<boolean> {

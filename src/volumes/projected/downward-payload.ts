@@ -86,7 +86,8 @@ function checkedField(selector: ObjectFieldSelector): ObjectFieldSelector {
 }
 
 /**
- * Resource fields are those of one container; a volume belongs to none, so the item must name one.
+ * A resource field belongs to one container, but a volume belongs to the pod, so the item must name
+ * the container.
  */
 function containerOf(pod: Pod, { containerName = '' }: ResourceFieldSelector): Container {
   const found =

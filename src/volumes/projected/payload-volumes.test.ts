@@ -455,7 +455,7 @@ describe('removal of payload volumes', () => {
     );
   });
 
-  it('waits briefly for a payload volume that is in use, then rejects with its path', async () => {
+  it('waits briefly for a payload volume that is in use, then rejects the removal with the path of the volume', async () => {
     const { files, clock, world } = makeWorld();
     world.setSecret('s', { a: '1' });
     const volumes = world.volumes();

@@ -68,11 +68,11 @@ export interface PayloadVolume {
 
 export interface VolumeProblem {
   readonly volume: string;
-  /** The problem, as it appears at the end of the event message. */
+  /** The description of the problem with which the event message ends. */
   readonly message: string;
   /**
-   * With `earlier` content, complete but possibly stale, containers may start; with `none` they may
-   * not.
+   * Containers may start with `earlier` content, which is complete but possibly stale, and may not
+   * start with `none`.
    */
   readonly content: 'none' | 'earlier';
 }
@@ -84,7 +84,10 @@ interface FilledVolume {
   readonly budget: PayloadBudget;
 }
 
-/** The version last written by this process; while it is current, no file has to be compared. */
+/**
+ * The digest and the version that this process wrote last; while they are current, no file of the
+ * volume has to be compared.
+ */
 interface WrittenVolume {
   readonly digest: string;
   readonly version: string;
@@ -97,7 +100,7 @@ const versionDigits = 2 ** 32;
  * processed over several turns.
  */
 const stepsPerTurn = 1_024;
-/** Hashing this many bytes takes about as long as checking one file. */
+/** The number of bytes whose hashing takes about as long as checking one file. */
 const bytesPerStep = 4_096;
 
 /** Writes the payload volumes of pods: configMap, secret, downwardAPI and projected. */
@@ -113,7 +116,10 @@ export class PayloadVolumes {
     this.#sources = new PayloadSources(deps);
   }
 
-  /** Returns the locations of the volumes, whether or not they exist; other types are missing. */
+  /**
+   * Returns the locations of the payload volumes, whether or not they exist; volumes of other types
+   * are omitted.
+   */
   of(pod: Pod): ReadonlyMap<string, PayloadVolume> {
     const paths = this.#paths(pod.metadata.uid);
     const found = new Map<string, PayloadVolume>();
@@ -240,8 +246,8 @@ export class PayloadVolumes {
   }
 
   /**
-   * Whether the digest is that of the last written version, which is still published, and no link
-   * was removed.
+   * Whether the content is unchanged: the digest equals that of the last written version, this
+   * version is still published, and none of the volume's links was removed.
    */
   async #isCurrent(
     pod: Pod,

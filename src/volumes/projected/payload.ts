@@ -41,7 +41,9 @@ export class PayloadBudget {
     return new PayloadBudget(maxVolumeBytes, maxVolumeFiles, this);
   }
 
-  /** Throws VOLUME_UNUSABLE if the volume or all volumes of its pod exceed their limit. */
+  /**
+   * Throws VOLUME_UNUSABLE if this volume, or all volumes of its pod together, exceed the limit.
+   */
   addFile(bytes: number): void {
     this.#add(bytes);
   }

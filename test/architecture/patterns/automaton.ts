@@ -1,7 +1,7 @@
 import { lastUnit, type ParsedPattern, type PatternNode, parsePattern, type Range } from './syntax.ts';
 
 /**
- * A transition between two states that consumes one character of any of the given character
+ * A transition between two states that consumes one character of one of the given character
  * classes.
  */
 export interface Edge {
@@ -19,8 +19,8 @@ export interface Automaton {
   readonly start: number;
   readonly edges: readonly (readonly Edge[])[];
   /**
-   * The states from which the pattern matches any remaining text: no attempt fails after it has
-   * reached one.
+   * The states from which the pattern matches any remaining text: no match attempt fails after it
+   * has reached such a state.
    */
   readonly safe: ReadonlySet<number>;
   /** One sample character of each character class. */
@@ -152,8 +152,8 @@ class Builder {
     if (most >= manyCopies && most !== Number.POSITIVE_INFINITY && shortest(item) === 0)
       throw new UnknownPattern('repeats up to a number of times what may be empty');
     if (isLoop) {
-      // The entry of a loop and its repetition are separate nodes; otherwise one path through
-      // nested loops would count as two.
+      // The entry of a loop and its repetition are separate nodes; otherwise a single path through
+      // nested loops would count as two paths.
       const loop = this.#node();
       const body = this.#add(item, loop);
       this.#link(loop, body);

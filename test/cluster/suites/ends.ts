@@ -57,7 +57,7 @@ export function endsOfPods(place: Place): void {
     const another = (than: Pod) => (found: Pod) =>
       found.metadata?.uid !== than.metadata?.uid && isReady(found);
 
-    it('terminates a pod that is evicted through the API gracefully and keeps the reason', async () => {
+    it('gracefully terminates a pod that is evicted through the API, and keeps the reason', async () => {
       await cluster.plane.make(held('evicted'));
       await cluster.ready('evicted');
       const eviction = {
@@ -77,7 +77,7 @@ export function endsOfPods(place: Place): void {
       await cluster.noContainersOf('evicted');
     });
 
-    it('fails pods that the node cannot admit with the reason, and creates nothing for them', async () => {
+    it('reports pods that the node cannot admit as failed with the reason, and creates nothing for them', async () => {
       const { name: nodeName } = cluster.node;
       const on = (fields: object, ofContainer: object = {}) =>
         podSpec([container('main', ofContainer)], { nodeName, ...fields });
@@ -151,7 +151,7 @@ export function endsOfPods(place: Place): void {
       await cluster.plane.kubectl('label', 'node', cluster.node.name, 'colour-');
     });
 
-    it('preempts another pod for a critical pod, and fails it with the reason', async () => {
+    it('preempts another pod for a critical pod, and reports the preempted pod as failed with the reason', async () => {
       const { allocatable } = (await cluster.node.ready()).status ?? {};
       const cores = Number(allocatable?.['cpu']);
       assert.ok(cores >= 1, `allocatable CPUs are ${allocatable?.['cpu']}`);

@@ -4,7 +4,7 @@
  */
 export interface Difference {
   readonly row: string;
-  /** What is still equal in the responses of both servers. */
+  /** What is still equal in the responses of both servers despite the intended difference. */
   readonly alike: 'code' | 'nothing';
   readonly steps: Readonly<Record<string, readonly string[]>>;
 }

@@ -12,8 +12,8 @@ import type { Chapter, Step } from './step.ts';
 const listed = readFileSync(new URL('../../../docs/embedded-api-differences.md', import.meta.url), 'utf8');
 
 /**
- * A response must equal the recorded one unless an intended difference is listed for the step; then
- * it must differ, otherwise the list is outdated.
+ * A response must equal the recorded one, unless an intended difference is listed for the step:
+ * then the response must differ, because otherwise the list is outdated.
  */
 function compare(chapter: string, step: Step, ours: RecordedStep, theirs: RecordedStep): void {
   const difference = differenceOf(chapter, step.what);
@@ -53,7 +53,7 @@ describe('the embedded API responds like a recorded real API server', { timeout:
       before(async () => {
         reported = await converse(server, chapter);
       });
-      it('the recording contains the same steps as the script', () => {
+      it('the recording contains the same steps as the chapters of requests', () => {
         assert.deepEqual(
           recorded.map(({ what }) => what),
           chapter.steps.map(({ what }) => what),

@@ -8,7 +8,7 @@ export type RequestUser = 'admin' | 'node' | 'nobody' | { readonly token: string
 export type RawBody = { readonly text: string } | { readonly base64: string };
 
 /**
- * One request of a script. In all its strings, `<ns>` stands for the namespace of the chapter, and
+ * One request of a chapter. In all its strings, `<ns>` stands for the namespace of the chapter, and
  * `<a.metadata.uid>` for a field of the earlier response saved as `a`.
  */
 export interface RequestStep {

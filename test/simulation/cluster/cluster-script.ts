@@ -28,7 +28,10 @@ export function clusterOf(
   return { random, skewMs: pick(random, skews) ?? 0 };
 }
 
-/** Adds changes that users and controllers make through the API, and API failures, to a script. */
+/**
+ * Adds changes that users and controllers make through the API, and API failures, to the actions of
+ * a simulated seed.
+ */
 export function withCluster(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const isCalm = random.next() < 0.3;

@@ -138,8 +138,8 @@ export class Scenario {
     const { cluster, desk } = this.#options;
     const object = cluster.pod(name);
     if (object === undefined) return;
-    // Limits the grace to that of the pod, because the API would grant more. A pod that is no
-    // longer desired is deleted with a grace of 0.
+    // Limits the requested grace period to that of the pod, because the API would grant a longer
+    // one. A pod that is no longer desired is deleted with a grace period of 0.
     const most = desk.sketchOf(name)?.graceSeconds ?? 0;
     const given = grace === undefined ? undefined : Math.min(grace, most);
     if (given !== undefined) desk.shorten(object.metadata.uid, given);

@@ -78,7 +78,7 @@ function all() {
   return ids.map((id) => ({ id }));
 }
 
-/** Adds device requests of pods, and actions on the device plugin, to a script. */
+/** Makes pods of a simulated seed request devices, and adds actions on the device plugin. */
 export function withDevices(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const known = new Map<PodSketch, PodSketch>();

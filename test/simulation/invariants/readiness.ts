@@ -3,7 +3,7 @@ import type { PodUid } from '../../../src/pods/index.ts';
 import { type PodSketch, servingOf } from '../sketch.ts';
 import type { Rule, RuleScene } from './scene.ts';
 
-/** After this time every due relist has completed and its result has been synced. */
+/** The time within which every due relist completes and its result is synced. */
 const seenMs = 70_000;
 
 /**
@@ -13,7 +13,7 @@ const seenMs = 70_000;
 export function readyMeansRunning(scene: RuleScene): Rule {
   const { report, desk, ledger, nowMs, kubelet, runtime } = scene;
   const rule = 'a pod is ready only while its containers run';
-  /** The time since which no failure prevented the kubelet from relisting. */
+  /** The time since which no injected failure has prevented the kubelet from relisting. */
   let clearMs = 0;
   const onChange = (uid: string, status: PodStatus) => {
     const sketch = desk.known(uid);

@@ -5,8 +5,8 @@ import type { Rule, RuleScene } from './scene.ts';
 export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
   const { runtime, report, desk, isDamaged, ledger, cluster } = scene;
   /**
-   * The pods that a kubelet has reported as failed by deadline or eviction; its calls may still
-   * take effect after it exits.
+   * The pods that a kubelet has reported as failed by deadline or eviction; calls of this kubelet
+   * may still take effect after it has exited.
    */
   const over = new Set<string>();
   return {

@@ -1,6 +1,6 @@
 import type { Rule, Scene } from './scene.ts';
 
-/** After this time a kubelet has written a checkpoint of what it observed. */
+/** The time within which a kubelet writes a checkpoint of what it has observed. */
 const notedMs = 6_000;
 
 interface Ended {

@@ -31,7 +31,7 @@ function sketch(name: string, more: Partial<PodSketch> = {}): PodSketch {
   };
 }
 
-it('the Node reports its pressure conditions, rejects pods meanwhile, and admits pods again after the transition period', async () => {
+it('the Node reports its pressure conditions, rejects pods under pressure, and admits pods again after the transition period', async () => {
   const random = seededRandom(1);
   const environment = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
   const cluster = environment.cluster ?? assert.fail();

@@ -6,7 +6,10 @@ const scarce: readonly Scarce[] = ['memory', 'memory', 'disk', 'pids'];
 /** Pods with at least this priority are critical. */
 const critical = 2_000_000_000;
 
-/** Adds pod priorities, and times of resource pressure on the node, to a script. */
+/**
+ * Gives priorities to the pods of a simulated seed, and adds periods of resource pressure on the
+ * node.
+ */
 export function withPressure(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const times = 2 + randomInt(random, 3);

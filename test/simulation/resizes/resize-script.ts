@@ -7,7 +7,9 @@ const sizes = {
   mebibytes: [32, 256, 1_024, 3_072, 5_000],
 } as const;
 
-/** Adds resizes of pods, sometimes beyond the node's capacity, to a script. */
+/**
+ * Adds resizes of pods, sometimes beyond the node's capacity, to the actions of a simulated seed.
+ */
 export function withResizes(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const pods = 2 + randomInt(random, 2);

@@ -3,7 +3,7 @@ import type { SimulatedApi } from '../../simulator/index.ts';
 import { fileNames, objectNames, type VolumeKind } from './pod-volumes.ts';
 
 const namespace = 'default';
-/** On average one of this many updates deletes the optional object. */
+/** The average number of updates per deletion of the optional object. */
 const updatesPerAbsence = 3;
 
 /** The ConfigMaps and Secrets that pods mount as files. */

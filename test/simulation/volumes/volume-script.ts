@@ -21,7 +21,7 @@ const delicateCalls = [
   ...(['device bind', 'device pin', 'device unpin', 'device unbind', 'volume link'] as const),
 ];
 
-/** Adds changes and failures of volumes to a script. */
+/** Adds changes and failures of volumes to the actions of a simulated seed. */
 export function withVolumeTrouble(random: Random, script: readonly TimedStep[]): readonly TimedStep[] {
   const spanMs = Math.max(60_000, script.at(-1)?.atMs ?? 0);
   const writer = new VolumeScriptWriter(random, spanMs);

@@ -90,7 +90,7 @@ export class VolumeWorld {
   readonly #options: VolumeWorldOptions;
   /** The UIDs of pods with an ephemeral container. */
   readonly #visited = new Set<string>();
-  /** Mount points at which the server has ever lost its exports. */
+  /** Mount points whose NFS server has at any time lost its exports. */
   readonly #forgotten = new Set<string>();
   #attacher: AttachController | undefined;
 
@@ -228,7 +228,7 @@ export class VolumeWorld {
     this.#programTroubles.close();
   }
 
-  /** The volumes of the container that are not mounted. */
+  /** Returns the volumes that the container needs and that are not mounted. */
   missing(uid: string, who: ContainerRole): readonly string[] {
     const all = who === 'visitor' ? [...kindsOf(uid), ...visitorKinds] : kindsOf(uid);
     return all.filter((kind) => !this.#isThere(uid, kind));

@@ -103,7 +103,10 @@ function joining(): readonly Step[] {
   ];
 }
 
-/** Removes the taints of a node, because no controller of the recorded server removes them. */
+/**
+ * Removes the taints of a node, because the recorded server ran without the controller that removes
+ * them.
+ */
 function withoutTaints(body: unknown): unknown {
   const { spec, status, ...rest } = body as { readonly spec?: object; readonly status?: object };
   const { taints: _, ...others } = { taints: [], ...spec };
