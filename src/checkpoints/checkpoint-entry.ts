@@ -48,8 +48,8 @@ export function encodeEntry(entry: CheckpointEntry): string {
 }
 
 /**
- * Parses an entry. Returns undefined for any text that `encodeEntry` does not produce, because a
- * partial entry would be worse than none.
+ * Parses an entry. Returns undefined if any known field is invalid, because a partial entry would be
+ * worse than none.
  */
 export function decodeEntry(text: string): CheckpointEntry | undefined {
   const value = parsed(text);

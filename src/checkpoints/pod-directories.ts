@@ -4,7 +4,7 @@ import { mayBePodUid, type PodUid } from '../pods/index.ts';
 import type { RuntimeFiles } from '../runtime/index.ts';
 
 const directoryMode = 0o750;
-/** The directory of emptyDir volumes, the only kind whose content is removed with the pod. */
+/** The directory of emptyDir volumes, whose content is removed with the pod. */
 const ownVolumes = 'kubernetes.io~empty-dir';
 /**
  * The depth of volume directories: `volumes/<kind>/<volume>` and
@@ -155,8 +155,8 @@ export class PodDirectories {
   }
 
   /**
-   * Removes the remaining files of a pod, except the content of volumes. If a file system is
-   * mounted in the directory, nothing is removed and the mount point is returned. `isWanted` is
+   * Removes the directory of a pod with its emptyDirs and generated volumes. Other volumes must be
+   * empty: if one has content, or a file system is mounted in the directory, its path is returned. `isWanted` is
    * called while the directory cannot be created concurrently.
    */
   async remove(uid: PodUid, isWanted: () => boolean, signal: AbortSignal): Promise<DirectoryRemoval> {

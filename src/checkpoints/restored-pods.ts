@@ -76,7 +76,7 @@ export class RestoredPods {
     void this.#deps.checkpoints.recordSourceRemoved(uid);
   }
 
-  /** Returns whether the pod is new or restored; a restored pod is not admitted again. */
+  /** Returns whether the pod is new or restored; a restored pod passes admission without checks. */
   standing({ metadata: { uid } }: Pod): PodStanding {
     return this.#deps.checkpoints.wasAdmittedInThisBoot(uid) && this.#hasLiveSandbox(uid)
       ? 'restored'

@@ -45,6 +45,14 @@ describe('docs/WALKTHROUGH.md', () => {
     assert.ok(first !== undefined && first.steps.length > 20 && first.steps.length <= 45);
   });
 
+  it('describes different functions in different words', () => {
+    const functions = new Map<string, string>();
+    for (const [, step = '', words = ''] of text.matchAll(/^\d+\. \[`([^`]+)`\]\([^)]+\): (.+)$/gm)) {
+      assert.equal(functions.get(words) ?? step, step, words);
+      functions.set(words, step);
+    }
+  });
+
   for (const { title, steps, lines } of paths) {
     it(`names existing functions in: ${title}`, async () => {
       assert.equal(steps.length, lines, 'every entry names a file and a function');

@@ -158,8 +158,8 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     hugePages: facts.hugePages,
   };
   const free = {
-    memory: diskReserve(config, 'memory.available'),
-    disk: diskReserve(config, 'nodefs.available'),
+    memory: hardThreshold(config, 'memory.available'),
+    disk: hardThreshold(config, 'nodefs.available'),
   };
   checkReservations(config, { ...capacity, diskBytes: await sharedDiskBytes({ config, flags }) }, free);
   const enabledGates = new Set<string>(gates.list().flatMap(({ name, enabled }) => (enabled ? [name] : [])));
@@ -268,7 +268,7 @@ async function groupsOfShutdown(config: LoadedConfig['config']) {
   return shutdownGroups(config);
 }
 
-function diskReserve(config: LoadedConfig['config'], evictionSignal: EvictionThreshold['signal']) {
+function hardThreshold(config: LoadedConfig['config'], evictionSignal: EvictionThreshold['signal']) {
   const isMeant = ({ kind, signal }: EvictionThreshold) => kind === 'hard' && signal === evictionSignal;
   return evictionThresholds(config).find(isMeant)?.value;
 }

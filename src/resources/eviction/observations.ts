@@ -1,11 +1,6 @@
 import type { EvictionSignal, ThresholdValue } from '../../config/index.ts';
 import { type Quantity, quantityOf, quantityValue } from '../../lib/index.ts';
-import type {
-  DiskObservation,
-  MemoryObservation,
-  NodeObservation,
-  SignalObservation,
-} from './eviction-stats.ts';
+import type { MemoryObservation, NodeObservation, SignalObservation } from './eviction-stats.ts';
 export type Observations = ReadonlyMap<EvictionSignal, SignalObservation>;
 
 /** Whether the kernel's MemAvailable, which includes reclaimable memory, counts as available. */
@@ -14,28 +9,28 @@ export type MemoryGuard = 'on' | 'off';
 /** Returns the observation of each eviction signal. */
 export function observationsOf(measures: NodeObservation, guard: MemoryGuard): Observations {
   const { memory, podsMemory, nodefs, imagefs, containerfs, pids } = measures;
-  const found: readonly (readonly [EvictionSignal, SignalObservation | undefined])[] = [
-    ['memory.available', guard === 'on' ? guarded(memory) : memory],
-    ['allocatableMemory.available', podsMemory],
-    ...diskSignals('nodefs', nodefs),
-    ...diskSignals('imagefs', imagefs),
-    ...diskSignals('containerfs', containerfs),
-    ['pid.available', pids],
-  ];
-  return new Map(found.flatMap(([signal, left]) => (left === undefined ? [] : [[signal, left] as const])));
+  const found: Readonly<Record<EvictionSignal, SignalObservation | undefined>> = {
+    'memory.available': guard === 'on' ? guarded(memory) : memory,
+    'allocatableMemory.available': podsMemory,
+    'nodefs.available': nodefs?.bytes,
+    'nodefs.inodesFree': nodefs?.inodes,
+    'imagefs.available': imagefs?.bytes,
+    'imagefs.inodesFree': imagefs?.inodes,
+    'containerfs.available': containerfs?.bytes,
+    'containerfs.inodesFree': containerfs?.inodes,
+    'pid.available': pids,
+  };
+  return new Map(
+    Object.entries(found).flatMap(([signal, observation]) =>
+      observation === undefined ? [] : [[signal as EvictionSignal, observation] as const],
+    ),
+  );
 }
 
 function guarded(memory: MemoryObservation | undefined): SignalObservation | undefined {
   const { kernelAvailable } = memory ?? {};
   if (memory === undefined || kernelAvailable === undefined) return memory;
   return { ...memory, available: Math.max(memory.available, kernelAvailable) };
-}
-
-function diskSignals(disk: 'nodefs' | 'imagefs' | 'containerfs', left: DiskObservation | undefined) {
-  return [
-    [`${disk}.available`, left?.bytes],
-    [`${disk}.inodesFree`, left?.inodes],
-  ] as const;
 }
 
 /** Returns the absolute value of a threshold as number. */

@@ -41,7 +41,7 @@ export interface PodActions {
   /** Whether to stop all containers and sandboxes. */
   readonly killPod: boolean;
   readonly createSandbox: boolean;
-  /** Id of the current sandbox, or of the sandbox to replace; empty when the pod has none. */
+  /** Id of the current sandbox, or of the sandbox to replace; empty when the pod has none or its network mode has changed. */
   readonly sandboxId: string;
   /** Attempt number of the sandbox to create. */
   readonly attempt: number;

@@ -4,7 +4,7 @@ export interface SandboxDecision {
   readonly kind: 'keep' | 'create';
   /** Attempt number of the sandbox to keep or to create. */
   readonly attempt: number;
-  /** Id of the sandbox to keep or to replace; empty when the pod has none. */
+  /** Id of the sandbox to keep or to replace; empty when the pod has none or its network mode has changed. */
   readonly sandboxId: string;
 }
 

@@ -80,7 +80,7 @@ export function isDueForRemoval(pod: Pod, entry: VersionedStatus): boolean {
 
 /**
  * Writes the status. The available copy of the pod is used first; the pod is read from the API
- * server only after a conflict.
+ * server only after the server has answered 409, 404 or 422.
  */
 async function write(deps: SyncDeps, job: SyncJob, signal: AbortSignal): Promise<SyncOutcome> {
   try {
