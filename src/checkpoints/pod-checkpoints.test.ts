@@ -53,6 +53,27 @@ function aMachine(change: (files: RuntimeFiles) => RuntimeFiles = (files) => fil
 }
 
 describe('PodCheckpoints', () => {
+  it('writes the checkpoint of a pod again after its directory was removed', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    await book.recordAdmission(web, running);
+    machine.store.remove(path);
+    book.directoryRemoved(uid, 'unwanted');
+    assert.equal((await machine.open()).get(uid), undefined);
+    await book.recordAdmission(web, running);
+    assert.ok((await machine.open()).get(uid));
+  });
+
+  it('restores the checkpoint of a pod that became desired while its directory was removed', async () => {
+    const machine = aMachine();
+    const book = await machine.open();
+    await book.recordAdmission(web, running);
+    machine.store.remove(path);
+    book.directoryRemoved(uid, 'wanted');
+    await book.flushed();
+    assert.ok((await machine.open()).get(uid));
+  });
+
   it('stores the volumes of pods and restores those of the previous kubelet', async () => {
     const machine = aMachine();
     const book = await machine.open();

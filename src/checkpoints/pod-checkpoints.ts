@@ -298,6 +298,17 @@ export class PodCheckpoints {
     await this.#waitForWrite(this.#deps.podsDir, Promise.all(files.map(({ writing }) => writing)));
   }
 
+  /**
+   * Records that the directory of the pod was removed with the checkpoint in it. A pod that is
+   * desired again gets its checkpoint back.
+   */
+  directoryRemoved(uid: PodUid, fate: 'wanted' | 'unwanted'): void {
+    const file = this.#entries.get(uid);
+    if (file === undefined) return;
+    file.written = undefined;
+    if (fate === 'wanted' && file.entry.boot !== '') void this.#record(uid, file.entry, file.deadlineMs);
+  }
+
   /** Drops the entries of pods whose directory was removed. */
   retain(isKept: (uid: PodUid) => boolean): void {
     for (const uid of [...this.#entries.keys()]) if (!isKept(uid)) this.#entries.delete(uid);

@@ -1,4 +1,4 @@
-import type { PodDirectories } from '../checkpoints/index.ts';
+import type { PodCheckpoints, PodDirectories } from '../checkpoints/index.ts';
 import type { NodeJournal } from '../journal/index.ts';
 import type { Clock, Logger, Random } from '../lib/index.ts';
 import type { PodUid, RuntimePod } from '../pods/index.ts';
@@ -17,6 +17,7 @@ export interface HousekeepingDeps extends Omit<CleanupDeps, 'directories' | 'obs
   readonly observer: Pick<KubeletObserver, 'cleanedUp' | 'orphanDirectories'>;
   readonly cgroups: CleanupDeps['cgroups'] & { list(): Promise<ReadonlyMap<PodUid, unknown>> };
   readonly podDirectories: PodDirectories;
+  readonly checkpoints: Pick<PodCheckpoints, 'retain' | 'directoryRemoved'>;
   /** Lists the pods from the runtime, not from a cache. */
   readonly runningPods: (signal: AbortSignal) => Promise<readonly RuntimePod[]>;
   /** Whether the runtime has proved that it delivers events. */

@@ -24,7 +24,18 @@ function createHarness(answer: () => Promise<DirectoryRemoval>) {
     },
   };
   const random = seededRandom(1);
-  const orphans = new OrphanDirectories({ clock, random, logger, node, directories, isDesired: () => false });
+  const forgotten: PodUid[] = [];
+  const checkpoints = { directoryRemoved: (removed: PodUid) => void forgotten.push(removed) };
+  const isDesired = () => false;
+  const orphans = new OrphanDirectories({
+    clock,
+    random,
+    logger,
+    node,
+    directories,
+    checkpoints,
+    isDesired,
+  });
   /** Starts removals every two seconds, like housekeeping. */
   const keepHouse = async (forMs: number, found: readonly PodUid[] = [uid]) => {
     for (let passedMs = 0; passedMs < forMs; passedMs += 2_000) {
@@ -32,7 +43,7 @@ function createHarness(answer: () => Promise<DirectoryRemoval>) {
       await clock.advance(2_000);
     }
   };
-  return { orphans, keepHouse, tries, records, node };
+  return { orphans, keepHouse, tries, records, node, forgotten };
 }
 
 const blocked = { kind: 'blocked', path: '/root/pods/u1/volumes/x', why: 'is mounted' } as const;
@@ -50,12 +61,14 @@ test('retries a directory that cannot be removed with back-off, and logs once wh
 
 test('records a node event after ten minutes, and another when the directory is removed', async () => {
   let response: DirectoryRemoval = blocked;
-  const { keepHouse, node, orphans } = createHarness(async () => response);
+  const { keepHouse, node, orphans, forgotten } = createHarness(async () => response);
   await keepHouse(9 * 60_000);
   assert.deepEqual(node.story().entries, []);
   await keepHouse(20 * 60_000);
+  assert.deepEqual(forgotten, []);
   response = { kind: 'removed' };
   await keepHouse(10 * 60_000);
+  assert.equal(forgotten[0], uid);
   assert.deepEqual(
     node.story().entries.map(({ message }) => message),
     [

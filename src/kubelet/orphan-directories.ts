@@ -1,4 +1,4 @@
-import type { PodDirectories } from '../checkpoints/index.ts';
+import type { PodCheckpoints, PodDirectories } from '../checkpoints/index.ts';
 import type { NodeJournal } from '../journal/index.ts';
 import {
   type Clock,
@@ -16,6 +16,7 @@ export interface OrphanDirectoryDeps {
   readonly logger: Logger;
   readonly node: NodeJournal;
   readonly directories: Pick<PodDirectories, 'of' | 'remove'>;
+  readonly checkpoints: Pick<PodCheckpoints, 'directoryRemoved'>;
   /** Whether the pod has a worker or a source again: then its directory is not removed. */
   readonly isDesired: (uid: PodUid) => boolean;
 }
@@ -72,11 +73,15 @@ export class OrphanDirectories {
   }
 
   async #remove(uid: PodUid, signal: AbortSignal): Promise<void> {
-    const { directories, isDesired } = this.#deps;
+    const { directories, checkpoints, isDesired } = this.#deps;
     try {
       const removal = await directories.remove(uid, () => isDesired(uid), signal);
       if (removal.kind === 'blocked') this.#removalFailed(uid, `${removal.path} ${removal.why}`);
-      else this.#removed(uid);
+      else {
+        if (removal.kind === 'removed')
+          checkpoints.directoryRemoved(uid, isDesired(uid) ? 'wanted' : 'unwanted');
+        this.#removed(uid);
+      }
     } catch (error) {
       if (!signal.aborted) this.#removalFailed(uid, describeError(error));
     }

@@ -1,3 +1,4 @@
+import type { PodCheckpoints } from '../checkpoints/index.ts';
 import type { Clock, Logger } from '../lib/index.ts';
 import { isStaticPod, type Pod, type PodJournal, type PodUid, type RuntimePod } from '../pods/index.ts';
 import type { UpdatePodOptions, WorkerSummary } from '../workers/index.ts';
@@ -48,7 +49,7 @@ export interface CleanupDeps {
     secondsLeft(uid: PodUid): number | undefined;
   };
   readonly probes: { retain(mayRun: (uid: PodUid) => boolean): void };
-  readonly checkpoints: { retain(isKept: (uid: PodUid) => boolean): void };
+  readonly checkpoints: Pick<PodCheckpoints, 'retain'>;
   readonly users: { retain(isKept: (uid: PodUid) => boolean): void };
   /** The allocated resources of pods, as admitted. */
   readonly allocation: { retain(isKept: (uid: PodUid) => boolean): void };
