@@ -29,11 +29,13 @@ export interface ExecProbesDeps {
 
 /** The time that the runtime gets beyond the command's timeout to report the timeout. */
 const graceMs = 5_000;
+/** The time beyond the command's timeout after which a call is cancelled and commands start again. */
+const cancelMs = 30_000;
 
 /**
  * Runs exec probes. The runtime may respond long after the timeout, for example when a child
  * process keeps the output open: the probe fails at the timeout, and no other command is started
- * until that call has ended.
+ * until that call has ended or is cancelled.
  */
 export class ExecProbes {
   readonly #deps: ExecProbesDeps;
@@ -76,7 +78,9 @@ export class ExecProbes {
     const key = keyOf(request);
     this.#inFlight.add(key);
     const timeoutSeconds = Math.ceil(timeoutMs / 1_000);
-    const call = this.#deps.runner.execSync({ containerId, command: action.command, timeoutSeconds }, signal);
+    const command = { containerId, command: action.command, timeoutSeconds };
+    const limits = { clock: this.#deps.clock, ms: timeoutMs + cancelMs, what: 'end a command' };
+    const call = withDeadline(limits, (inner) => this.#deps.runner.execSync(command, inner), signal);
     const end = () => void this.#inFlight.delete(key);
     call.then(end, end);
     return call;
