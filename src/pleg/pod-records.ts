@@ -15,7 +15,7 @@ export interface PodRecord {
   readonly reinspect: boolean;
 }
 
-/** The totals of the newest listings. */
+/** The numbers of pods and containers in the newest list of each pod from the runtime. */
 export interface Tally {
   /** The number of pods with a ready sandbox. */
   readonly runningPods: number;

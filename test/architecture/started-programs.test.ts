@@ -17,7 +17,7 @@ test('the table of started programs matches the programs started in the source',
   );
 });
 
-test('every started program with arguments from outside has a check, and a reason why they cannot be options', () => {
+test('every program that is started with external arguments checks them, and the table says why they cannot be read as options', () => {
   for (const { file, program, outside, check, end } of startedPrograms)
     assert.equal(
       outside === '' || check === '',

@@ -15,7 +15,7 @@ export const absent: State = { version: 0, number: undefined };
 export class WriteLedger {
   readonly #last = new Map<string, State>();
   readonly #trying = new Map<string, number | undefined>();
-  /** The observed states by version. */
+  /** The states of objects that the API has returned, by resourceVersion. */
   readonly #given = new Map<number, string>();
   readonly #acknowledged = new Set<number>();
   #newest = 0;

@@ -25,7 +25,7 @@ describe('a real API server responds to requests for pods as recorded', { skip: 
         assert.deepEqual(await responses.toCreate(one), one.answer, one.what);
     });
 
-  it('changes of pods', async () => {
+  it('the embedded API answers updates and patches of pods like the recorded API server', async () => {
     for (const one of readRecording('changes'))
       assert.deepEqual(await responses.toChange(one), one.answer, one.what);
   });

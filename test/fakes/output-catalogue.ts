@@ -2,8 +2,8 @@ import type { ResourceView, StoredObject } from '../../src/local-api/api/index.t
 import { type Catalogue, createCatalogue } from '../../src/local-api/registry/catalogue.ts';
 
 /**
- * Builds the catalogue of resources without validation rules, on which the descriptions do not
- * depend.
+ * Builds the catalogue of resources without validation rules, because the OpenAPI descriptions do
+ * not depend on them.
  */
 export function outputCatalogue(): Catalogue {
   const events = { group: '', version: 'v1', plural: 'events', kind: 'Event', scope: 'namespace' } as const;

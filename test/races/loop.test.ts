@@ -29,7 +29,7 @@ it('pod arrives after cgroup snapshot: its cgroup is kept', async () => {
       return snapshot.promise;
     },
   };
-  // An orphaned cgroup: only if one must be removed are the cgroups listed again.
+  // A cgroup without a pod: housekeeping lists the cgroups again only when one must be removed.
   const left = 'f'.repeat(32);
   await node.world.cgroups.mkdir(cgroupOf(other)[0]?.replace(other, left) ?? '');
   // One pod terminates and restarts with the same UID while the delayed snapshot still contains its

@@ -86,7 +86,7 @@ it('the Node reports its pressure conditions, rejects pods under pressure, and a
   environment.runtime.close();
 });
 
-it('a pod rejected because of memory pressure is not evicted for the pod that uses the memory', async () => {
+it('a pod rejected because of memory pressure is not evicted in place of the pod that uses the memory', async () => {
   const random = seededRandom(1);
   const environment = new World({ seed: 1, pressure: 'some', cluster: { random, skewMs: 0 } }, witness);
   const cluster = environment.cluster ?? assert.fail();
