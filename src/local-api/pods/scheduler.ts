@@ -21,11 +21,8 @@ export interface SchedulerOptions {
 }
 
 const schedulerName = 'default-scheduler';
-/**
- * A pod with more containers than this is bound in a later turn of the event loop than its
- * creation, because a binding validates the pod again.
- */
-const manyContainers = 250;
+/** Containers and annotations of a large pod. */
+const manyParts = 250;
 const schedulerUser: ApiUser = { name: 'system:kube-scheduler', groups: ['system:authenticated'] };
 
 /**
@@ -70,7 +67,7 @@ export class Scheduler implements Controller {
     const find = () => objects.get(apiResources.pods, namespace, name);
     const created = find();
     if (created === undefined) return undefined;
-    if (typed(created).spec.containers.length > manyContainers) await nextTurn();
+    if (isLarge(created)) await nextTurn();
     const pod = find();
     if (pod === undefined || !isUnscheduled(pod)) return undefined;
     const placement = findNode(pod, objects.all(apiResources.nodes));
@@ -154,6 +151,12 @@ type Call = Pick<
 
 function podKey({ metadata }: StoredObject): string {
   return storedObjectKey(metadata.namespace, metadata.name);
+}
+
+/** A binding validates the pod again: for a large pod it does not share a turn with the creation. */
+function isLarge(pod: StoredObject): boolean {
+  const annotations = Object.keys(pod.metadata.annotations ?? {}).length;
+  return typed(pod).spec.containers.length + annotations > manyParts;
 }
 
 /** Whether the pod is pending and assigned to this scheduler. */

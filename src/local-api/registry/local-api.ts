@@ -1,4 +1,4 @@
-import { apiVersionOf, type JsonObject } from '../../api/index.ts';
+import { apiVersionOf, type JsonObject, type Patch } from '../../api/index.ts';
 import {
   type Clock,
   describeError,
@@ -39,6 +39,7 @@ export interface LocalApiDeps {
   readonly storageLimits?: StorageLimits | undefined;
 }
 
+const maxPatchAttempts = 4;
 const defaultMaxPendingEvents = 16_384;
 
 /**
@@ -181,15 +182,23 @@ export class LocalApi implements Disposable {
         return { kind: 'object', code: how === 'created' ? 201 : 200, object };
       }
       default:
-        return { kind: 'object', code: 200, object: this.#patch(call, request) };
+        return { kind: 'object', code: 200, object: await this.#patchInTurns(call, request) };
     }
   }
 
+  /** Starts again if another request changes the object in between; the last attempt takes one turn. */
+  async #patchInTurns(call: ApiCall, request: ApiRequest): Promise<StoredObject> {
+    for (let attempt = 1; attempt < maxPatchAttempts; attempt++) {
+      const finish = this.#writes.beginPatch(request, patchOf(call), call.decodePatched);
+      await nextTurn();
+      const patched = finish();
+      if (patched !== undefined) return patched;
+    }
+    return this.#patch(call, request);
+  }
+
   #patch(call: ApiCall, request: ApiRequest): StoredObject {
-    const { patch: kind, body } = call;
-    if (kind === undefined) throw unsupportedPatch();
-    if (body === undefined) throw badRequest('a patch must have a body');
-    return this.#writes.patch(request, { kind, body }, call.decodePatched);
+    return this.#writes.patch(request, patchOf(call), call.decodePatched);
   }
 
   #delete(call: ApiCall, request: ApiRequest): ApiResponse {
@@ -290,6 +299,12 @@ function requestOf(call: ApiCall): ApiRequest {
 
 function withDryRun(request: ApiRequest, { writeMode }: ParsedDeleteOptions): ApiRequest {
   return writeMode === 'dry-run' ? { ...request, writeMode: writeMode } : request;
+}
+
+function patchOf({ patch: kind, body }: ApiCall): Patch {
+  if (kind === undefined) throw unsupportedPatch();
+  if (body === undefined) throw badRequest('a patch must have a body');
+  return { kind, body };
 }
 
 function bodyOf({ body }: ApiCall): unknown {

@@ -9,6 +9,7 @@ import { apiTime, type Clock, type Random } from '../../lib/index.ts';
 import type { ApiRequest, FieldCause, ResourceEntry, WriteContext } from '../api/api-types.ts';
 import {
   alreadyExists,
+  conflict,
   generatedNameConflict,
   invalid,
   notFound,
@@ -115,21 +116,39 @@ export class Writes {
     return { object: asResource(entry, this.#change(request, entry, before, desired)), how: 'changed' };
   }
 
-  /** `read` decodes the patched object and throws for an invalid one. */
+  /** `read` decodes the patched object and rejects an invalid one. */
   patch(
     request: ApiRequest,
     patch: Patch,
     read: (patched: JsonObject) => JsonObject = toWireObject,
   ): StoredObject {
+    const patched = this.beginPatch(request, patch, read)();
+    if (patched === undefined) throw conflict(request, 'the object has been modified');
+    return patched;
+  }
+
+  /**
+   * Applies the patch and returns the function that validates and stores the result, so that an
+   * expensive patch can take two turns of the event loop. The function returns undefined if another
+   * request has changed the object in between.
+   */
+  beginPatch(
+    request: ApiRequest,
+    patch: Patch,
+    read: (patched: JsonObject) => JsonObject = toWireObject,
+  ): () => StoredObject | undefined {
     const entry = this.#entry(request);
     const before = this.#existing(request, entry);
     const current = asResource(entry, before);
     const patched = this.#patchApplier.apply(entry.resource.kind, current, patch);
-    const desired = asStored(entry, read(withoutEmptyFields(patched)));
-    // A resourceVersion or uid in the patch is a precondition.
-    checkMatchesPath(request, metadataOf(desired));
-    checkUpdatePreconditions(request, before, metadataOf(desired), 'patch');
-    return asResource(entry, this.#change(request, entry, before, desired));
+    return () => {
+      if (this.#existing(request, entry) !== before) return undefined;
+      const desired = asStored(entry, read(withoutEmptyFields(patched)));
+      // A resourceVersion or uid in the patch is a precondition.
+      checkMatchesPath(request, metadataOf(desired));
+      checkUpdatePreconditions(request, before, metadataOf(desired), 'patch');
+      return asResource(entry, this.#change(request, entry, before, desired));
+    };
   }
 
   delete(request: ApiRequest, options: DeleteOptions): Deleted {
