@@ -210,7 +210,7 @@ export class PodDirectories {
   }
 
   /**
-   * Removes empty directories up to the given depth; returns the path of the first one that is not
+   * Removes empty directories up to the given depth; returns the path of the first directory that is not
    * empty or not a directory. Does not follow links.
    */
   async #removeEmpty(directory: string, depth: number): Promise<string | undefined> {

@@ -38,7 +38,7 @@ describe('sealInheritedDescriptors', () => {
     assert.deepEqual(sealed('called'), { own: ['40', '41'], passedOn: [] });
   });
 
-  it('closes inherited descriptors if the C library cannot be called, except one that an argument names', () => {
+  it('closes inherited descriptors if the C library cannot be called, except a descriptor that an argument names', () => {
     const { own, passedOn } = sealed('missing', '--config', '/dev/fd/41');
     assert.deepEqual(own, ['41']);
     assert.ok(!passedOn.includes('40'));

@@ -88,7 +88,7 @@ function checkDependencies(written: Readonly<Record<string, boolean>>): GateFind
 }
 
 /**
- * Returns the gate that caused the conflict: the one that was set, rather than one with its
+ * Returns the gate that caused the conflict: the gate that was set, rather than a gate with its
  * default.
  */
 function blamed(gate: string, off: readonly string[], written: Readonly<Record<string, boolean>>): string {

@@ -130,7 +130,7 @@ export class PrivateContainerd {
   }
 
   /**
-   * Adopts the running containerd or starts one; replaces one that does not serve. Safe to repeat.
+   * Adopts the running containerd if it serves, else starts a new process in its place. Safe to repeat.
    * An aborted call may leave containerd running; the next call finds it.
    */
   async ensureRunning(signal: AbortSignal): Promise<RunningContainerd> {

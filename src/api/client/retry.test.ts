@@ -12,7 +12,7 @@ import {
   retryAfterOf,
 } from './retry.ts';
 
-test('retries a rejected request after the delay that the server requests, except an unsafe one that the server may have processed', () => {
+test('retries a rejected request after the delay that the server requests, but not an unsafe request that the server may have processed', () => {
   const may = (status: number, repetition: Repetition, retryAfterMs: number | undefined = 1_000) =>
     mayRepeatRefused({ status, repetition, retryAfterMs });
   assert(may(429, 'unsafe'));

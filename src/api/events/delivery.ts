@@ -29,7 +29,7 @@ export type Delivery =
    */
   | { readonly is: 'refused'; readonly why: string; readonly log: 'warn' | 'debug' }
   /**
-   * The call got no response, or one that is not from the API server: the event will be retried.
+   * The call got no response, or not from the API server: the event is retried.
    */
   | { readonly is: 'failed'; readonly server: 'away' | 'silent' | 'there'; readonly why: string };
 

@@ -10,7 +10,7 @@ const longestSilenceMs = 30_000;
 const graceAfterEndMs = 30_000;
 
 /**
- * Aborts a stalled watch: one that does not deliver its initial objects, or is open long after its
+ * Aborts a watch that does not deliver its initial objects, or that is open long after its
  * requested end.
  */
 export class WatchLimits implements Disposable {

@@ -24,7 +24,7 @@ export interface WatchStreamOptions {
 type Ending =
   | { readonly kind: 'failed'; readonly error: unknown }
   /**
-   * The connection pool was retired: the stream ends like one that the server ended, so the
+   * The connection pool was retired: the stream ends as if the server had ended it, so the
    * reflector resumes immediately.
    */
   | { readonly kind: 'over' };

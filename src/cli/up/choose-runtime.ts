@@ -69,7 +69,7 @@ const returnPollMs = 500;
 /**
  * Chooses the requested runtime, or else the one with the pods of this data directory: its private
  * containerd, or the runtime used before. Only the first start searches for an installed runtime,
- * and uses one that can run a pod.
+ * and uses a runtime that can run a pod.
  */
 export async function chooseRuntime(choice: RuntimeChoice, context: CommandContext): Promise<ChosenRuntime> {
   const { directory, requested, last } = choice;

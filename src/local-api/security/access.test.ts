@@ -40,17 +40,17 @@ const refusedCallers: Readonly<Record<string, Maker>> = {
     shownPair(
       clientPair(harness.authorities, { commonName: '', organizations: ['system:masters'] }, clock.now()),
     ),
-  'a token that is none': () => shownToken('abc'),
-  'a token nobody has signed': (harness) => {
+  'a token without any part of a JSON Web Token': () => shownToken('abc'),
+  'a token without a signature': (harness) => {
     const [head, body] = harness.tokens.issue(harness.claims()).split('.');
     return shownToken(`${head}.${body}.`);
   },
-  'a token that says it needs no signature': (harness) => {
+  'a token with the signature algorithm none': (harness) => {
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const kid = harness.authorities.tokenKeys[0].id;
     return shownToken(`${part({ alg: 'none', kid })}.${part(harness.claims())}.`);
   },
-  'a token somebody has changed': (harness) => {
+  'a token with a changed payload': (harness) => {
     const [head, , signature] = harness.tokens.issue(harness.claims()).split('.');
     const body = Buffer.from(JSON.stringify(harness.claims())).toString('base64url');
     return shownToken(`${head}.${body}.${signature}`);
@@ -97,7 +97,7 @@ const refusedCallers: Readonly<Record<string, Maker>> = {
     const bound = { namespace, serviceaccount, node: { name: 'n1', uid: 'old' } };
     return shownToken(harness.tokens.issue(harness.claims({ 'kubernetes.io': bound })));
   },
-  'a token in the name of somebody else': (harness) =>
+  'a token with the name of another account': (harness) =>
     shownToken(harness.tokens.issue(harness.claims({ sub: 'system:serviceaccount:kube-system:root' }))),
 };
 
@@ -137,9 +137,9 @@ describe('invalid credentials', () => {
 describe('valid credentials', () => {
   test('accepts requests without credentials as the anonymous user', async () => {
     const harness = await SecurityRig.open();
-    const nobody = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
-    assert.deepEqual(await harness.who({}), nobody);
-    assert.deepEqual(await harness.who({ headers: { authorization: 'Basic eDp5' } }), nobody);
+    const anonymous = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
+    assert.deepEqual(await harness.who({}), anonymous);
+    assert.deepEqual(await harness.who({ headers: { authorization: 'Basic eDp5' } }), anonymous);
   });
 
   test('accepts a client certificate and takes the groups from its organizations', async () => {

@@ -90,7 +90,7 @@ function sidecarNames({ spec }: Pod): ReadonlySet<string> {
   return new Set(all.filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name));
 }
 
-/** The init containers up to the first one that is not finished; later ones are ignored. */
+/** The init containers up to the first unfinished container; later init containers are ignored. */
 function reachedInitContainers(
   initial: readonly ContainerStatus[],
   halt: number,
