@@ -13,6 +13,8 @@ import type { YieldingCounter } from './yielding-counter.ts';
 export const maxLexemes = 100_000;
 /** The cost of an empty document, in lexemes. */
 const partsOfDocument = 10;
+/** The cost of a bracket or brace, in lexemes: the parser keeps several objects for each collection. */
+const partsOfFlowCollection = 4;
 export const maxLines = 50_000;
 /**
  * The maximum length of all quoted text, because the parser needs forty bytes for each of its
@@ -98,7 +100,7 @@ class LimitMeter {
 
   add(type: string | null, lexeme: string): YamlProblem | undefined {
     const at = { line: this.#line, column: this.#offset - this.#lineStart + 1 };
-    this.#parts += type === 'doc-start' ? partsOfDocument : 1;
+    this.#parts += partsOf(type);
     if (isQuoted(type)) this.#quoted += lexeme.length;
     this.#nest(type, at.column);
     if (type !== 'doc-mode' && type !== 'flow-error-end') this.#move(type, lexeme);
@@ -156,6 +158,11 @@ class LimitMeter {
     }
     this.#offset += lexeme.length;
   }
+}
+
+function partsOf(type: string | null): number {
+  if (type === 'doc-start') return partsOfDocument;
+  return type === 'flow-map-start' || type === 'flow-seq-start' ? partsOfFlowCollection : 1;
 }
 
 function isMark(type: string | null): boolean {

@@ -117,11 +117,6 @@ export interface ResourceStrategy {
   readonly generation?: 'counted' | 'none';
   readonly unconditionalUpdate?: 'allowed' | 'refused';
   readonly createOnUpdate?: 'allowed' | 'refused';
-  /**
-   * Whether a write yields to the event loop between decoding, admission and validation of its
-   * object.
-   */
-  readonly writeTurns?: 'one' | 'several';
   /** Applies defaults and server-set fields. Runs after metadata and generation are set. */
   readonly prepare?: (object: StoredObject, write: WriteContext) => StoredObject;
   /**

@@ -17,7 +17,7 @@ export type { ListOptions } from '../registry/list-options.ts';
 export { LocalApi, type LocalApiDeps } from '../registry/local-api.ts';
 export { type Freshness, newest, Reads } from '../registry/reads.ts';
 export { serverResources } from '../registry/resource-table.ts';
-export { type Deleted, type WriteResult, Writes, type WritesDeps } from '../registry/writes.ts';
+export { type Deleted, inOneTurn, type WriteResult, Writes, type WritesDeps } from '../registry/writes.ts';
 export { type ObjectTest, requiredFieldValue, type Selection, selection } from '../selectors/selection.ts';
 export type { Durability } from '../storage/durability.ts';
 export { heapStorageLimits, type StorageLimits } from '../storage/storage-budget.ts';

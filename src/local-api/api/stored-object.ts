@@ -36,7 +36,8 @@ export function toWireObject(value: unknown): JsonObject {
 
 export function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
-  for (const inner of Object.values(value)) frozen(inner);
+  if (Array.isArray(value)) for (const inner of value) frozen(inner);
+  else for (const name in value) frozen((value as JsonObject)[name]);
   return Object.freeze(value);
 }
 
@@ -59,8 +60,26 @@ export function estimateSize(value: unknown): number {
   if (typeof value !== 'object' || value === null) return fieldOverhead;
   let size = objectOverhead;
   if (Array.isArray(value)) for (const inner of value) size += fieldOverhead + estimateSize(inner);
-  else
-    for (const [key, inner] of Object.entries(value))
-      size += fieldOverhead + key.length + estimateSize(inner);
+  else for (const key in value) size += fieldOverhead + key.length + estimateSize((value as JsonObject)[key]);
   return size;
+}
+
+const largeParts = 1_000;
+const charactersPerPart = 256;
+
+/**
+ * Whether work on the value takes so long that it must be divided over several turns of the event
+ * loop. The values of an ordinary pod number a few hundred.
+ */
+export function isLarge(value: unknown): boolean {
+  let left = largeParts;
+  const visit = (part: unknown): boolean => {
+    left -= 1 + (typeof part === 'string' ? part.length / charactersPerPart : 0);
+    if (left < 0) return true;
+    if (typeof part !== 'object' || part === null) return false;
+    if (Array.isArray(part)) return part.some(visit);
+    for (const key in part) if (visit((part as JsonObject)[key])) return true;
+    return false;
+  };
+  return visit(value);
 }

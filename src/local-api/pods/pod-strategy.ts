@@ -31,7 +31,6 @@ function createPodStrategy(decoder: SpecDecoder): ResourceStrategy {
   return {
     status: 'separate',
     generation: 'counted',
-    writeTurns: 'several',
     prepare: (pod, write) => preparePod(decoder, pod, write),
     admit: (pod, write) =>
       write.verb === 'delete' ? pod : withUpdatedGeneration(admitPod(pod, write), write),

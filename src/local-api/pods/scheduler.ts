@@ -10,6 +10,7 @@ import {
   type StoredObject,
   storedObjectKey,
 } from '../api/index.ts';
+import { isLarge } from '../api/stored-object.ts';
 import { keyedController } from '../controllers/keyed-controller.ts';
 import { findNode } from './node-fit.ts';
 import { conditionsOf, typed, withCondition } from './pod-object.ts';
@@ -21,8 +22,6 @@ export interface SchedulerOptions {
 }
 
 const schedulerName = 'default-scheduler';
-/** Containers and annotations of a large pod. */
-const manyParts = 250;
 const schedulerUser: ApiUser = { name: 'system:kube-scheduler', groups: ['system:authenticated'] };
 
 /**
@@ -67,6 +66,7 @@ export class Scheduler implements Controller {
     const find = () => objects.get(apiResources.pods, namespace, name);
     const created = find();
     if (created === undefined) return undefined;
+    // A binding validates the pod again: for a large pod it does not share a turn with the creation.
     if (isLarge(created)) await nextTurn();
     const pod = find();
     if (pod === undefined || !isUnscheduled(pod)) return undefined;
@@ -151,12 +151,6 @@ type Call = Pick<
 
 function podKey({ metadata }: StoredObject): string {
   return storedObjectKey(metadata.namespace, metadata.name);
-}
-
-/** A binding validates the pod again: for a large pod it does not share a turn with the creation. */
-function isLarge(pod: StoredObject): boolean {
-  const annotations = Object.keys(pod.metadata.annotations ?? {}).length;
-  return typed(pod).spec.containers.length + annotations > manyParts;
 }
 
 /** Whether the pod is pending and assigned to this scheduler. */

@@ -1,12 +1,5 @@
 import { apiVersionOf, type JsonObject, type Patch } from '../../api/index.ts';
-import {
-  type Clock,
-  describeError,
-  KubelingError,
-  type Logger,
-  nextTurn,
-  type Random,
-} from '../../lib/index.ts';
+import { type Clock, describeError, KubelingError, type Logger, type Random } from '../../lib/index.ts';
 import type { ApiRequest } from '../api/api-types.ts';
 import { type ApiCall, type RequestAction, type ServerContext, StatusError } from '../api/api-types.ts';
 import { type ApiResponse, type ObjectList, type ServedWatchEvent, successStatus } from '../api/responses.ts';
@@ -21,7 +14,7 @@ import { deleteOptionsOf, type ParsedDeleteOptions } from './deletion.ts';
 import { listOptionsOf } from './list-options.ts';
 import { isWritableSubresource } from './object-update.ts';
 import { type ListPage, newest, Reads, storedResource } from './reads.ts';
-import { Writes } from './writes.ts';
+import { inOneTurn, inTurns, type WriteResult, type WriteStages, Writes } from './writes.ts';
 
 export interface LocalApiDeps {
   readonly clock: Clock;
@@ -39,7 +32,6 @@ export interface LocalApiDeps {
   readonly storageLimits?: StorageLimits | undefined;
 }
 
-const maxPatchAttempts = 4;
 const defaultMaxPendingEvents = 16_384;
 
 /**
@@ -79,7 +71,7 @@ export class LocalApi implements Disposable {
       random,
       execute: (call) => this.#execute(call),
       updateSubresource: (call, part) =>
-        this.#writes.update({ ...requestOf(call), verb: 'update', subresource: part }, bodyOf(call)).object,
+        inOneTurn(this.#update(call, { ...requestOf(call), verb: 'update', subresource: part })).object,
       acceptsWrites: () => durability.acceptsWrites,
       whenAcceptingWrites: (signal) => whenAcceptingWrites(durability, signal),
       onChange: (listener) => store.subscribe(listener),
@@ -167,37 +159,28 @@ export class LocalApi implements Disposable {
     return { kind: 'object', code: 200, object: this.#reads.get(request, version, newest) };
   }
 
-  /** Creating a pod with thousands of containers takes too long for one turn of the event loop. */
   async #write(call: ApiCall, request: ApiRequest): Promise<ApiResponse> {
-    const inSteps = call.entry.strategy.writeTurns === 'several';
-    if (inSteps) await nextTurn();
     switch (call.verb) {
-      case 'create': {
-        const finish = this.#writes.beginCreate(request, bodyOf(call));
-        if (inSteps) await nextTurn();
-        return { kind: 'object', code: 201, object: finish() };
-      }
+      case 'create':
+        return { kind: 'object', code: 201, object: await inTurns(() => this.#create(call, request)) };
       case 'update': {
-        const { object, how } = this.#writes.update(request, bodyOf(call));
+        const { object, how } = await inTurns(() => this.#update(call, request));
         return { kind: 'object', code: how === 'created' ? 201 : 200, object };
       }
       default:
-        return { kind: 'object', code: 200, object: await this.#patchInTurns(call, request) };
+        return { kind: 'object', code: 200, object: await inTurns(() => this.#patch(call, request)) };
     }
   }
 
-  /** Starts again if another request changes the object in between; the last attempt takes one turn. */
-  async #patchInTurns(call: ApiCall, request: ApiRequest): Promise<StoredObject> {
-    for (let attempt = 1; attempt < maxPatchAttempts; attempt++) {
-      const finish = this.#writes.beginPatch(request, patchOf(call), call.decodePatched);
-      await nextTurn();
-      const patched = finish();
-      if (patched !== undefined) return patched;
-    }
-    return this.#patch(call, request);
+  #create(call: ApiCall, request: ApiRequest): WriteStages<StoredObject> {
+    return this.#writes.create(request, bodyOf(call));
   }
 
-  #patch(call: ApiCall, request: ApiRequest): StoredObject {
+  #update(call: ApiCall, request: ApiRequest): WriteStages<WriteResult> {
+    return this.#writes.update(request, bodyOf(call));
+  }
+
+  #patch(call: ApiCall, request: ApiRequest): WriteStages<StoredObject> {
     return this.#writes.patch(request, patchOf(call), call.decodePatched);
   }
 
@@ -238,11 +221,11 @@ export class LocalApi implements Disposable {
       case 'get':
         return this.#reads.get(request, '', newest);
       case 'create':
-        return this.#writes.create(request, bodyOf(call));
+        return inOneTurn(this.#create(call, request));
       case 'update':
-        return this.#writes.update(request, bodyOf(call)).object;
+        return inOneTurn(this.#update(call, request)).object;
       case 'patch':
-        return this.#patch(call, request);
+        return inOneTurn(this.#patch(call, request));
       case 'delete': {
         const options = deleteOptionsOf(call.body, call.query);
         return this.#writes.delete(withDryRun(request, options), options).object;

@@ -335,3 +335,32 @@ test('rejects verbs that a resource does not support and unknown subresources', 
   await refusedWith(harness.ask('create', pods, { namespace: undefined, body: {} }), 405);
   assert.throws(() => harness.watch(apiResources.tokenReviews));
 });
+
+test('divides the write of a large object over turns, and starts again if the object changes in between', async () => {
+  using harness = new LocalApiRig();
+  const wide = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`k${index}`, 'v']));
+  await harness.object('create', configMaps, { body: { metadata: { name: 'a' }, data: wide } });
+  let isOver = false;
+  const patched = harness
+    .object('patch', configMaps, { name: 'a', patch: 'merge', body: { data: { large: 'yes' } } })
+    .finally(() => {
+      isOver = true;
+    });
+  for (let changes = 0; !isOver; changes++) {
+    const body = { data: { [`small${changes}`]: 'yes' } };
+    await harness.object('patch', configMaps, { name: 'a', patch: 'merge', body });
+    assert.ok(changes < 100, 'a change in between does not delay the patch without end');
+    await new Promise((resolve) => void setImmediate(resolve));
+  }
+  const { data } = await harness.object('get', configMaps, { name: 'a' });
+  const { large, small0 } = data as Record<string, string>;
+  assert.deepEqual([(await patched).kind, large, small0], ['ConfigMap', 'yes', 'yes'], 'no change is lost');
+});
+
+test('creates only one of two large objects of the same name', async () => {
+  using harness = new LocalApiRig();
+  const data = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`k${index}`, 'v']));
+  const create = () => harness.ask('create', configMaps, { body: { metadata: { name: 'a' }, data } });
+  const [first] = await Promise.all([create(), refusedWith(create(), 409)]);
+  assert.equal(first.kind === 'object' && first.code, 201);
+});

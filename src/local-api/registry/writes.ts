@@ -5,17 +5,16 @@ import {
   sameValue,
   withoutEmptyFields,
 } from '../../api/index.ts';
-import { apiTime, type Clock, type Random } from '../../lib/index.ts';
+import { apiTime, type Clock, nextTurn, type Random } from '../../lib/index.ts';
 import type { ApiRequest, FieldCause, ResourceEntry, WriteContext } from '../api/api-types.ts';
 import {
   alreadyExists,
-  conflict,
   generatedNameConflict,
   invalid,
   notFound,
   pathNotFound,
 } from '../api/status-errors.ts';
-import { type StoredMeta, type StoredObject, toWireObject } from '../api/stored-object.ts';
+import { isLarge, type StoredMeta, type StoredObject, toWireObject } from '../api/stored-object.ts';
 import { enforceNodeRestriction } from '../node-access/node-restriction.ts';
 import type { StorageBudget } from '../storage/storage-budget.ts';
 import type { VersionedStore } from '../storage/versioned-store.ts';
@@ -65,6 +64,48 @@ export interface Deleted {
   readonly how: 'removed' | 'kept';
 }
 
+/**
+ * The stages of a write; each yields the value on which the next one works. A stage of a large
+ * object takes tens of milliseconds, so other requests may run between two stages.
+ */
+export type WriteStages<T> = Generator<unknown, T, undefined>;
+
+/** Another request has changed the object between two stages of a write. */
+class ChangedBetweenStages extends Error {}
+
+const maxAttempts = 4;
+
+/** Runs all stages of a write in one turn of the event loop. */
+export function inOneTurn<T>(stages: WriteStages<T>): T {
+  for (;;) {
+    const { done, value } = stages.next();
+    if (done) return value;
+  }
+}
+
+/**
+ * Runs each stage of the write of a large object in a turn of its own. Starts again if another
+ * request changes the object in between; the last attempt takes one turn.
+ */
+export async function inTurns<T>(begin: () => WriteStages<T>): Promise<T> {
+  for (let attempt = 1; attempt < maxAttempts; attempt++) {
+    try {
+      return await eachInItsTurn(begin());
+    } catch (error) {
+      if (!(error instanceof ChangedBetweenStages)) throw error;
+    }
+  }
+  return inOneTurn(begin());
+}
+
+async function eachInItsTurn<T>(stages: WriteStages<T>): Promise<T> {
+  for (;;) {
+    const { done, value } = stages.next();
+    if (done) return value;
+    if (isLarge(value)) await nextTurn();
+  }
+}
+
 /** Executes authorized writes according to the strategy of their resource. */
 export class Writes {
   readonly #deps: WritesDeps;
@@ -74,16 +115,9 @@ export class Writes {
     this.#deps = deps;
   }
 
-  create(request: ApiRequest, body: unknown): StoredObject {
-    return this.beginCreate(request, body)();
-  }
-
-  /**
-   * Admits the object and returns the function that validates and stores it, so that an expensive
-   * create can be split into two turns of the event loop. The returned function repeats the checks
-   * whose result another request may have changed in between.
-   */
-  beginCreate(request: ApiRequest, body: unknown): () => StoredObject {
+  /** Stages: decode and admit; validate; store. */
+  *create(request: ApiRequest, body: unknown): WriteStages<StoredObject> {
+    yield body;
     const entry = this.#entry(request);
     const desired = asStored(entry, toWireObject(body));
     const requestedName = metadataOf(desired)['name'] as string | undefined;
@@ -92,15 +126,17 @@ export class Writes {
     const named = { ...request, name: object.metadata.name };
     const context = this.#context(named, 'create', undefined);
     const admitted = this.#admit(named, entry, object, context);
-    return () => {
-      checkNamespaceActive(request, requestedName, this.#deps);
-      this.#validate(named, entry, admitted, context, []);
-      this.#checkNameFree(named, entry, metadataOf(desired));
-      return asResource(entry, this.#store(named, entry, admitted));
-    };
+    yield admitted;
+    this.#validate(named, entry, admitted, context, []);
+    yield admitted;
+    checkNamespaceActive(request, requestedName, this.#deps);
+    this.#checkNameFree(named, entry, metadataOf(desired));
+    return asResource(entry, this.#store(named, entry, admitted));
   }
 
-  update(request: ApiRequest, body: unknown): WriteResult {
+  /** Stages: decode and admit; validate; store. */
+  *update(request: ApiRequest, body: unknown): WriteStages<WriteResult> {
+    yield body;
     const entry = this.#entry(request);
     const { createOnUpdate, unconditionalUpdate } = entry.strategy;
     const sent = toWireObject(body);
@@ -108,47 +144,40 @@ export class Writes {
     checkMatchesPath(request, metadataOf(desired));
     const before = this.#find(request, entry);
     if (before === undefined && createOnUpdate === 'allowed' && request.subresource === undefined)
-      return { object: this.#createOnUpdate(request, sent), how: 'created' };
+      return { object: yield* this.#createOnUpdate(request, sent), how: 'created' };
     if (before === undefined) throw notFound(request);
     if (unconditionalUpdate === 'refused' && (metadataOf(desired)['resourceVersion'] ?? '') === '')
       throw versionRequired(request);
     checkUpdatePreconditions(request, before, metadataOf(desired), 'update');
-    return { object: asResource(entry, this.#change(request, entry, before, desired)), how: 'changed' };
-  }
-
-  /** `read` decodes the patched object and rejects an invalid one. */
-  patch(
-    request: ApiRequest,
-    patch: Patch,
-    read: (patched: JsonObject) => JsonObject = toWireObject,
-  ): StoredObject {
-    const patched = this.beginPatch(request, patch, read)();
-    if (patched === undefined) throw conflict(request, 'the object has been modified');
-    return patched;
+    return {
+      object: asResource(entry, yield* this.#change(request, entry, before, desired)),
+      how: 'changed',
+    };
   }
 
   /**
-   * Applies the patch and returns the function that validates and stores the result, so that an
-   * expensive patch can take two turns of the event loop. The function returns undefined if another
-   * request has changed the object in between.
+   * Stages: apply the patch; decode and admit; validate; store. `read` decodes the patched object
+   * and rejects an invalid one.
    */
-  beginPatch(
+  *patch(
     request: ApiRequest,
     patch: Patch,
     read: (patched: JsonObject) => JsonObject = toWireObject,
-  ): () => StoredObject | undefined {
+  ): WriteStages<StoredObject> {
+    yield patch.body;
     const entry = this.#entry(request);
     const before = this.#existing(request, entry);
     const current = asResource(entry, before);
     const patched = this.#patchApplier.apply(entry.resource.kind, current, patch);
-    return () => {
-      if (this.#existing(request, entry) !== before) return undefined;
-      const desired = asStored(entry, read(withoutEmptyFields(patched)));
-      // A resourceVersion or uid in the patch is a precondition.
-      checkMatchesPath(request, metadataOf(desired));
-      checkUpdatePreconditions(request, before, metadataOf(desired), 'patch');
-      return asResource(entry, this.#change(request, entry, before, desired));
-    };
+    yield patched;
+    this.#checkUnchanged(request, entry, before);
+    const desired = asStored(entry, read(withoutEmptyFields(patched)));
+    yield desired;
+    this.#checkUnchanged(request, entry, before);
+    // A resourceVersion or uid in the patch is a precondition.
+    checkMatchesPath(request, metadataOf(desired));
+    checkUpdatePreconditions(request, before, metadataOf(desired), 'patch');
+    return asResource(entry, yield* this.#change(request, entry, before, desired));
   }
 
   delete(request: ApiRequest, options: DeleteOptions): Deleted {
@@ -188,12 +217,12 @@ export class Writes {
     }
   }
 
-  #change(
+  *#change(
     request: ApiRequest,
     entry: ResourceEntry,
     before: StoredObject,
     desired: JsonObject,
-  ): StoredObject {
+  ): WriteStages<StoredObject> {
     const { strategy } = entry;
     const { subresource } = request;
     if (subresource !== undefined && !isWritableSubresource(strategy, subresource)) throw pathNotFound();
@@ -203,7 +232,10 @@ export class Writes {
     const serverFields =
       subresource === 'status' ? [] : deletionTimestampCauses(before.metadata, metadataOf(desired));
     const holders = newFinalizerCauses(before.metadata, admitted.metadata);
+    yield admitted;
     this.#validate(request, entry, admitted, context, [...serverFields, ...holders]);
+    yield admitted;
+    this.#checkUnchanged(request, entry, before);
     return this.#storeOrRemove(request, entry, before, admitted);
   }
 
@@ -278,10 +310,10 @@ export class Writes {
     return this.#deps.store.remove(storedResource(entry), namespace, name, request.user.name) ?? object;
   }
 
-  #createOnUpdate(request: ApiRequest, sent: JsonObject): StoredObject {
+  *#createOnUpdate(request: ApiRequest, sent: JsonObject): WriteStages<StoredObject> {
     const { uid } = metadataOf(sent);
     if ((uid ?? '') !== '') throw uidMismatch(request, String(uid), '');
-    return this.create(request, sent);
+    return yield* this.create(request, sent);
   }
 
   #newObject(request: ApiRequest, entry: ResourceEntry, desired: JsonObject): StoredObject {
@@ -317,6 +349,10 @@ export class Writes {
 
   #find({ namespace, name = '' }: ApiRequest, entry: ResourceEntry): StoredObject | undefined {
     return this.#deps.store.get(storedResource(entry), namespace, name);
+  }
+
+  #checkUnchanged(request: ApiRequest, entry: ResourceEntry, before: StoredObject): void {
+    if (this.#existing(request, entry) !== before) throw new ChangedBetweenStages();
   }
 
   #existing(request: ApiRequest, entry: ResourceEntry): StoredObject {

@@ -14,6 +14,7 @@ import {
   type ApiUser,
   badRequest,
   createCatalogue,
+  inOneTurn,
   notFound,
   Reads,
   type StoreChange,
@@ -265,10 +266,11 @@ export class SimulatedApi implements Disposable {
       reads: new Reads(this.#store, this.#catalogue),
       watches: this.#watches,
       create: (request, object) =>
-        reviewed(request, object, this.#options) ?? this.#signed(request, writes.create(request, object)),
+        reviewed(request, object, this.#options) ??
+        this.#signed(request, inOneTurn(writes.create(request, object))),
       post: (request, object) => this.#post(request, object, tokens),
-      update: (request, object) => writes.update(request, object).object,
-      patch: (request, patch: Patch) => writes.patch(request, patch),
+      update: (request, object) => inOneTurn(writes.update(request, object)).object,
+      patch: (request, patch: Patch) => inOneTurn(writes.patch(request, patch)),
       delete: (request, options) => void writes.delete(request, options),
     };
   }

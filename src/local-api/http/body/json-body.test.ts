@@ -55,3 +55,17 @@ test('rejects invalid JSON with a one-line message', () => {
     }),
   );
 });
+
+test('rejects any text that is not JSON with a StatusError', () => {
+  const text = fc.string({ unit: fc.constantFrom('{', '}', '[', ']', ',', ':', '"', '\\', 'a', '1', 'u') });
+  fc.assert(
+    fc.property(text, (garbage) => {
+      try {
+        assert.deepEqual(readJsonText(garbage).value, JSON.parse(garbage));
+      } catch (error) {
+        assert.ok(error instanceof StatusError, String(error));
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+});

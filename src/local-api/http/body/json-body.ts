@@ -18,14 +18,13 @@ const maxDuplicates = 100;
 
 /** Parses JSON; throws a StatusError for invalid JSON, too deep nesting and too many values. */
 export function readJsonText(text: string): JsonText {
-  let value: unknown;
+  // A text with too many values is rejected by the scan, which is much cheaper than parsing it.
+  const duplicates = new KeyScanner(text).run();
   try {
-    value = JSON.parse(text);
+    return { value: JSON.parse(text), duplicates };
   } catch (error) {
     throw badRequest(`json parse error: ${oneLine(error)}`);
   }
-  const scan = new DuplicateKeyScanner(text);
-  return { value, duplicates: scan.run() };
 }
 
 /** Runs `read` and adds the prefix to the message of a BadRequest error. */
@@ -50,8 +49,11 @@ type Level =
   | { readonly kind: 'map'; readonly keys: Set<string>; key: string }
   | { readonly kind: 'list'; index: number };
 
-/** Finds duplicate keys in a text that must be valid JSON. */
-class DuplicateKeyScanner {
+/**
+ * Finds duplicate keys, and throws a StatusError for too deep nesting and too many values. The
+ * result for an invalid text is undefined, but the scan of it ends as well.
+ */
+class KeyScanner {
   readonly #text: string;
   readonly #levels: Level[] = [];
   readonly #duplicates = new Set<string>();
@@ -91,7 +93,8 @@ class DuplicateKeyScanner {
   /** Returns the index of the closing quote of a string. */
   #string(start: number): number {
     let end = this.#text.indexOf('"', start + 1);
-    while (isEscaped(this.#text, end)) end = this.#text.indexOf('"', end + 1);
+    while (end !== -1 && isEscaped(this.#text, end)) end = this.#text.indexOf('"', end + 1);
+    if (end === -1) return this.#text.length;
     if (this.#expects === 'key') this.#key(this.#text.slice(start, end + 1));
     return end;
   }
@@ -99,7 +102,7 @@ class DuplicateKeyScanner {
   #key(quoted: string): void {
     const level = this.#levels.at(-1);
     if (level?.kind !== 'map') return;
-    level.key = quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
+    level.key = quoted.includes('\\') ? unescaped(quoted) : quoted.slice(1, -1);
     if (level.keys.has(level.key) && this.#duplicates.size < maxDuplicates)
       this.#duplicates.add(pathOf(this.#levels));
     level.keys.add(level.key);
@@ -122,6 +125,15 @@ class DuplicateKeyScanner {
     const level = this.#levels.at(-1);
     if (level?.kind === 'list') level.index++;
     this.#expects = level?.kind === 'map' ? 'key' : 'value';
+  }
+}
+
+/** A key with an invalid escape is kept as it is: parsing the text rejects it. */
+function unescaped(quoted: string): string {
+  try {
+    return String(JSON.parse(quoted));
+  } catch {
+    return quoted;
   }
 }
 
