@@ -58,7 +58,7 @@ describe('PodCheckpoints', () => {
     const book = await machine.open();
     await book.recordAdmission(web, running);
     machine.store.remove(path);
-    book.directoryRemoved(uid, 'unwanted');
+    book.directoryRemoved(uid, 'undesired');
     assert.equal((await machine.open()).get(uid), undefined);
     await book.recordAdmission(web, running);
     assert.ok((await machine.open()).get(uid));
@@ -69,7 +69,7 @@ describe('PodCheckpoints', () => {
     const book = await machine.open();
     await book.recordAdmission(web, running);
     machine.store.remove(path);
-    book.directoryRemoved(uid, 'wanted');
+    book.directoryRemoved(uid, 'desired');
     await book.flushed();
     assert.ok((await machine.open()).get(uid));
   });
@@ -247,11 +247,11 @@ describe('PodCheckpoints', () => {
     const book = await machine.open();
     await book.recordAdmission(web, running);
     await book.recordTermination(web, 30);
-    await book.recordTerminated(uid, 'wanted');
+    await book.recordTerminated(uid, 'desired');
     assert.equal((await machine.open()).secondsLeft(uid), undefined);
     await book.recordTermination(web, 30);
     const before = machine.writes.length;
-    await book.recordTerminated(uid, 'unwanted');
+    await book.recordTerminated(uid, 'undesired');
     assert.equal(machine.writes.length, before, 'it goes with the directory');
     assert.equal(book.secondsLeft(uid), undefined);
     book.retain(() => false);
@@ -263,9 +263,9 @@ describe('PodCheckpoints', () => {
   it('keeps the source of a pod in memory, and writes nothing to disk, until the pod is admitted', async () => {
     const machine = aMachine();
     const book = await machine.open();
-    book.observeSource(podOf({ source: 'http' }), 'anew');
+    book.observeSource(podOf({ source: 'http' }), 'restarts');
     assert.equal(book.get(uid)?.source, 'http');
-    await book.recordTerminated(uid, 'wanted');
+    await book.recordTerminated(uid, 'desired');
     assert.deepEqual(machine.writes, []);
     assert.equal(book.wasAdmittedInThisBoot(uid), false);
   });
@@ -302,9 +302,9 @@ describe('PodCheckpoints', () => {
     const first = await machine.open();
     await first.recordAdmission(web, running);
     const second = await machine.open();
-    second.observeSource(web, 'goes-on');
+    second.observeSource(web, 'continues');
     assert.equal(second.statusOf(uid)?.startTime, startTime);
-    second.observeSource(web, 'anew');
+    second.observeSource(web, 'restarts');
     assert.equal(second.statusOf(uid), undefined);
     const later = '2026-01-01T00:01:00Z';
     await second.recordAdmission(web, { ...running, startTime: later });

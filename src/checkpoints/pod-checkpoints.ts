@@ -140,13 +140,13 @@ export class PodCheckpoints {
   }
 
   /** Records that a source has delivered the pod. Nothing is written before the pod is admitted. */
-  observeSource(pod: Pod, life: 'goes-on' | 'anew'): void {
+  observeSource(pod: Pod, life: 'continues' | 'restarts'): void {
     const { uid } = pod.metadata;
     const file = this.#entries.get(uid);
     if (file === undefined) this.#entries.set(uid, newFile(newEntry(pod), undefined));
     else
       file.entry = {
-        ...(life === 'anew' ? withoutStatus(file.entry) : file.entry),
+        ...(life === 'restarts' ? withoutStatus(file.entry) : file.entry),
         source: sourceNameOf(pod),
       };
   }
@@ -283,13 +283,13 @@ export class PodCheckpoints {
    * Records that all containers of the pod have stopped. The entry of a pod that is no longer
    * desired is deleted with its directory soon.
    */
-  async recordTerminated(uid: PodUid, fate: 'wanted' | 'unwanted'): Promise<void> {
+  async recordTerminated(uid: PodUid, fate: 'desired' | 'undesired'): Promise<void> {
     const file = this.#entries.get(uid);
     if (file === undefined) return;
     const { termination: _over, postStarts: _due, preStops: _begun, ...entry } = file.entry;
     file.entry = entry;
     file.deadlineMs = undefined;
-    if (fate === 'wanted' && file.written !== undefined) await this.#record(uid, entry, undefined);
+    if (fate === 'desired' && file.written !== undefined) await this.#record(uid, entry, undefined);
   }
 
   /** Resolves when all changes so far are on disk, or after a time-out. */
@@ -302,11 +302,11 @@ export class PodCheckpoints {
    * Records that the directory of the pod was removed with the checkpoint in it. A pod that is
    * desired again gets its checkpoint back.
    */
-  directoryRemoved(uid: PodUid, fate: 'wanted' | 'unwanted'): void {
+  directoryRemoved(uid: PodUid, fate: 'desired' | 'undesired'): void {
     const file = this.#entries.get(uid);
     if (file === undefined) return;
     file.written = undefined;
-    if (fate === 'wanted' && file.entry.boot !== '') void this.#record(uid, file.entry, file.deadlineMs);
+    if (fate === 'desired' && file.entry.boot !== '') void this.#record(uid, file.entry, file.deadlineMs);
   }
 
   /** Drops the entries of pods whose directory was removed. */

@@ -84,7 +84,7 @@ test('removes nothing while a file system is mounted below, also through a link'
 test('keeps the directory of a pod that was added again, and waits for a removal in progress before it creates the directory', async () => {
   const { directories, remove } = createHarness();
   await directories.create(uid, signal);
-  assert.deepEqual(await remove(() => true), { kind: 'wanted' });
+  assert.deepEqual(await remove(() => true), { kind: 'desired' });
   const removing = remove();
   const making = directories.create(uid, signal);
   assert.deepEqual(await removing, { kind: 'removed' });

@@ -27,7 +27,7 @@ export type UnmountSubPaths = (directory: string, signal: AbortSignal) => Promis
 export type DirectoryRemoval =
   | { readonly kind: 'removed' }
   /** The directory was not removed, because a source has added the pod again. */
-  | { readonly kind: 'wanted' }
+  | { readonly kind: 'desired' }
   | { readonly kind: 'blocked'; readonly path: string; readonly why: string };
 
 /** How the content of a pod directory is removed; by default as plain files without mounts. */
@@ -161,7 +161,7 @@ export class PodDirectories {
    */
   async remove(uid: PodUid, isWanted: () => boolean, signal: AbortSignal): Promise<DirectoryRemoval> {
     using _held = await this.#lock.acquire(uid, signal);
-    if (isWanted()) return { kind: 'wanted' };
+    if (isWanted()) return { kind: 'desired' };
     await this.unmountSubPaths(uid, signal);
     await this.#unfill(uid, signal);
     let mounted = await this.#mountedBelow(uid);

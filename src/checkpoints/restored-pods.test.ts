@@ -15,7 +15,7 @@ interface Known {
   readonly boot?: 'this' | 'another';
   readonly end?: { readonly phase: string; readonly reason: string };
   /**
-   * Collects 'goes-on' for each delivered pod that continues, and 'anew' for each delivered pod that
+   * Collects 'continues' for each delivered pod that continues, and 'restarts' for each delivered pod that
    * starts from scratch.
    */
   readonly lives?: string[];
@@ -93,7 +93,7 @@ describe('a pod that a source delivers after a kubelet restart', () => {
     assert.deepEqual(earlier({ lives }).restore(pod), { ...pod, status: ended });
     assert.deepEqual(earlier({ lives, ready: ['file'] }).restore(pod), pod);
     assert.deepEqual(earlier({ lives }).restore(podOf()), podOf());
-    assert.deepEqual(lives, ['goes-on', 'anew', 'anew']);
+    assert.deepEqual(lives, ['continues', 'restarts', 'restarts']);
   });
 
   it('treats a pod killed by this node as finished, even if the API server does not have that status', () => {
@@ -102,6 +102,6 @@ describe('a pod that a source delivers after a kubelet restart', () => {
     const { phase, reason } = earlier({ source: 'api', end, lives }).restore(podOf()).status;
     assert.deepEqual({ phase, reason }, end);
     assert.deepEqual(earlier({ source: 'api', lives }).restore(podOf()), podOf());
-    assert.deepEqual(lives, ['goes-on', 'anew']);
+    assert.deepEqual(lives, ['continues', 'restarts']);
   });
 });

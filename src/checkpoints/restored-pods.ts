@@ -55,12 +55,12 @@ export class RestoredPods {
     // status.
     const end = isStaticPod(pod) ? undefined : checkpoints.get(pod.metadata.uid)?.end;
     if (end !== undefined) {
-      checkpoints.observeSource(pod, 'goes-on');
+      checkpoints.observeSource(pod, 'continues');
       return withPodEnd(pod, end);
     }
     const status =
       isStaticPod(pod) && this.#isFirstList(pod) ? checkpoints.statusOf(pod.metadata.uid) : undefined;
-    checkpoints.observeSource(pod, status === undefined ? 'anew' : 'goes-on');
+    checkpoints.observeSource(pod, status === undefined ? 'restarts' : 'continues');
     if (status === undefined) return pod;
     const { probed: _instances, ...told } = status;
     return { ...pod, status: { ...pod.status, ...told } };

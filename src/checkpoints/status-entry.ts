@@ -55,13 +55,13 @@ export function statusEntry(status: PodStatus): StatusEntry | undefined {
     ...(podIPs !== undefined && { podIPs }),
     ...containerEntries(status),
     conditions: conditions
-      .filter((one) => isCheckpointed(one, hasFinished ? 'over' : 'goes-on'))
+      .filter((one) => isCheckpointed(one, hasFinished ? 'finished' : 'running'))
       .map(({ type, status: is, lastTransitionTime }) => ({ type, status: is, lastTransitionTime })),
   };
 }
 
-function isCheckpointed({ type, status }: PodCondition, life: 'over' | 'goes-on'): boolean {
-  if (life === 'goes-on') return checkpointedConditions.has(type) && status === 'True';
+function isCheckpointed({ type, status }: PodCondition, life: 'finished' | 'running'): boolean {
+  if (life === 'running') return checkpointedConditions.has(type) && status === 'True';
   return checkpointedConditions.has(type) || (type === restartingAll && status === 'False');
 }
 

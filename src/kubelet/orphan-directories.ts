@@ -79,7 +79,7 @@ export class OrphanDirectories {
       if (removal.kind === 'blocked') this.#removalFailed(uid, `${removal.path} ${removal.why}`);
       else {
         if (removal.kind === 'removed')
-          checkpoints.directoryRemoved(uid, isDesired(uid) ? 'wanted' : 'unwanted');
+          checkpoints.directoryRemoved(uid, isDesired(uid) ? 'desired' : 'undesired');
         this.#removed(uid);
       }
     } catch (error) {

@@ -243,8 +243,8 @@ export class KubeletPodSyncer implements PodSyncer {
   async syncTerminatedPod({ pod, observed }: SyncTerminatedContext, signal: AbortSignal): Promise<void> {
     this.#publish(pod, observed, 'ending');
     const { uid } = pod.metadata;
-    const fate = this.#deps.isDesired(uid) ? 'wanted' : 'unwanted';
-    if (fate === 'unwanted') await this.#removeContent(pod, signal);
+    const fate = this.#deps.isDesired(uid) ? 'desired' : 'undesired';
+    if (fate === 'undesired') await this.#removeContent(pod, signal);
     await this.#withVolumeDeadline(
       'remove the volumes',
       (inner) => this.#deps.volumes.remove(pod, inner),

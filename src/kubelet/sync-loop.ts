@@ -16,7 +16,7 @@ export interface LifecycleHint {
   readonly uid: string;
   readonly containerId?: string | undefined;
   /** Set when another hint of the same observation has already requested the sync of the pod. */
-  readonly sync?: 'asked-for' | undefined;
+  readonly sync?: 'requested' | undefined;
 }
 
 /** The inputs of the sync loop. */

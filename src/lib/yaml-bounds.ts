@@ -13,8 +13,11 @@ import type { YieldingCounter } from './yielding-counter.ts';
 export const maxLexemes = 100_000;
 /** The cost of an empty document, in lexemes. */
 const partsOfDocument = 10;
-/** The cost of a bracket or brace, in lexemes: the parser keeps several objects for each collection. */
-const partsOfFlowCollection = 4;
+/**
+ * The cost of a bracket or brace, in lexemes: the parser keeps several objects for each collection,
+ * and an error for each bracket that closes nothing.
+ */
+const partsOfBracket = { start: 3, end: 2 };
 export const maxLines = 50_000;
 /**
  * The maximum length of all quoted text, because the parser needs forty bytes for each of its
@@ -161,8 +164,18 @@ class LimitMeter {
 }
 
 function partsOf(type: string | null): number {
-  if (type === 'doc-start') return partsOfDocument;
-  return type === 'flow-map-start' || type === 'flow-seq-start' ? partsOfFlowCollection : 1;
+  switch (type) {
+    case 'doc-start':
+      return partsOfDocument;
+    case 'flow-map-start':
+    case 'flow-seq-start':
+      return partsOfBracket.start;
+    case 'flow-map-end':
+    case 'flow-seq-end':
+      return partsOfBracket.end;
+    default:
+      return 1;
+  }
 }
 
 function isMark(type: string | null): boolean {

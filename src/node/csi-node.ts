@@ -63,7 +63,7 @@ export class CsiNodePublisher {
   readonly #removed = new Set<string>();
   readonly #changes: HintLatch;
   /** Whether the CSINode exists: before that, the volume limits of the node are unknown. */
-  #object: 'unknown' | 'there' = 'unknown';
+  #object: 'unknown' | 'exists' = 'unknown';
 
   constructor(deps: CsiNodeDeps) {
     this.#deps = deps;
@@ -98,7 +98,7 @@ export class CsiNodePublisher {
 
   /** Why the node is not ready: its CSINode does not exist yet. */
   problem(): string | undefined {
-    return this.#object === 'there' ? undefined : 'CSINode is not yet initialized';
+    return this.#object === 'exists' ? undefined : 'CSINode is not yet initialized';
   }
 
   /** Requests publication after the Node was read or has changed. */
@@ -138,8 +138,8 @@ export class CsiNodePublisher {
   async #publish(node: Node, signal: AbortSignal): Promise<void> {
     if (this.#installed.size > 0 || this.#removed.size > 0) await this.#publishNode(signal);
     await this.#publishCsiNode(node, signal);
-    if (this.#object === 'there') return;
-    this.#object = 'there';
+    if (this.#object === 'exists') return;
+    this.#object = 'exists';
     this.#deps.initialized?.();
   }
 

@@ -69,7 +69,7 @@ interface Local {
   readonly addresses: readonly LocalAddress[];
 }
 
-export type RuntimeQuery = 'ask-runtime' | 'as-known';
+export type RuntimeQuery = 'query-runtime' | 'last-result';
 
 /** Reads all facts. Rejects only when aborted: unreadable facts are undefined. */
 export class FactReader {
@@ -87,7 +87,7 @@ export class FactReader {
    */
   async read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts> {
     const { settings, resources, runtime, health, images, volumes, provider } = this.#sources;
-    if (about === 'ask-runtime') await this.#checkRuntime(signal);
+    if (about === 'query-runtime') await this.#checkRuntime(signal);
     const [{ system, lookedUp, routes }, local] = await Promise.all([
       this.#readSlow(signal),
       this.#readLocal(),

@@ -93,17 +93,17 @@ export class NodeStatusWriter {
   async wouldBeReady(node: Node, signal: AbortSignal): Promise<boolean> {
     // Without pod CIDRs a runtime may have no network for pods.
     await this.#deps.cidrs.apply(node.spec?.podCIDRs ?? [], signal);
-    const facts = await this.#read('ask-runtime', signal);
+    const facts = await this.#read('query-runtime', signal);
     return facts !== undefined && isReady(this.compute(node, facts).node);
   }
 
   /** Reads the facts once, and writes the status if it has changed. Rejects only when aborted. */
   async pass(signal: AbortSignal): Promise<PassOutcome> {
-    const facts = await this.#read('as-known', signal);
+    const facts = await this.#read('last-result', signal);
     if (facts === undefined) return 'failed';
     for (let attempt = 0; attempt < mostTries; attempt++) {
       try {
-        const outcome = await this.#try(attempt === 0 ? 'known' : 'asked', facts, signal);
+        const outcome = await this.#try(attempt === 0 ? 'cached' : 'fetched', facts, signal);
         this.#deps.log.recovered('update the status of the node');
         return outcome;
       } catch (error) {
@@ -113,7 +113,7 @@ export class NodeStatusWriter {
     return 'failed';
   }
 
-  async #try(base: 'known' | 'asked', facts: NodeFacts, signal: AbortSignal): Promise<PassOutcome> {
+  async #try(base: 'cached' | 'fetched', facts: NodeFacts, signal: AbortSignal): Promise<PassOutcome> {
     const before = await this.#base(base, signal);
     if (before === undefined) return 'absent';
     this.#recordSchedulable(before);
@@ -166,9 +166,9 @@ export class NodeStatusWriter {
     return await this.#unlessDeleted(api.patch<Node>(ref, bound(patch, before.metadata?.uid), signal));
   }
 
-  async #base(base: 'known' | 'asked', signal: AbortSignal): Promise<Node | undefined> {
+  async #base(base: 'cached' | 'fetched', signal: AbortSignal): Promise<Node | undefined> {
     const { api, view } = this.#deps;
-    const known = base === 'known' && !view.isStale() ? view.current() : undefined;
+    const known = base === 'cached' && !view.isStale() ? view.current() : undefined;
     if (known !== undefined) return known;
     const node = await this.#unlessDeleted(api.get<Node>(this.#ref(), {}, signal));
     if (node !== undefined) view.update(node);

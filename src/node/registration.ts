@@ -67,7 +67,7 @@ export class Registration {
 
   async #try(signal: AbortSignal): Promise<Node> {
     const { api, settings, facts, writer } = this.#deps;
-    const known = await facts.read('ask-runtime', signal);
+    const known = await facts.read('query-runtime', signal);
     const computed = writer.compute(initialNode(settings), known);
     try {
       const node = await api.create<Node>({ resource: apiResources.nodes }, computed.node, signal);
@@ -120,7 +120,7 @@ export class Registration {
     let known = facts;
     while (isReady(existing) && known.problems.length > 0 && clock.monotonicMs() < untilMs) {
       await clock.sleep(stabilizeStepMs, signal);
-      known = await reader.read('ask-runtime', signal);
+      known = await reader.read('query-runtime', signal);
     }
     return known;
   }

@@ -6,7 +6,7 @@ export interface ContainerLifecycleEvent {
   /** The ID of a container or a sandbox. */
   readonly containerId: string;
   /** Whether a previous event of the same relist already triggers a sync of the pod. */
-  readonly sync?: 'asked-for';
+  readonly sync?: 'requested';
 }
 
 export type PodLifecycleEvent =

@@ -543,7 +543,7 @@ test('triggers a sync only by the first event of a relist', async () => {
   const [first, second] = [await node.pleg.nextEvent(open), await node.pleg.nextEvent(open)];
   assert.deepEqual(
     [first, second].map((event) => event && 'sync' in event && event.sync),
-    [false, 'asked-for'],
+    [false, 'requested'],
   );
 });
 

@@ -179,7 +179,7 @@ export class Relister {
     if (changes.length === 0) this.#deps.deliver({ type: 'PodSync', uid });
     let isAsked = false;
     for (const event of eventsOf(uid, changes)) {
-      const isHeard = this.#deps.deliver(isAsked ? { ...event, sync: 'asked-for' } : event);
+      const isHeard = this.#deps.deliver(isAsked ? { ...event, sync: 'requested' } : event);
       isAsked ||= isHeard && event.type !== 'ContainerRemoved';
     }
   }

@@ -126,8 +126,8 @@ export class DiskSampler {
       ...(sandboxesDir === undefined || sandbox === undefined ? [] : [`${sandboxesDir}/${sandbox.id}`]),
     ];
     return [
-      { path: `${logs}/${namespace}_${name}_${uid}`, parts: 'by-directory', space: 'unwanted' },
-      ...files.map((path): Tree => ({ path, space: 'unwanted' })),
+      { path: `${logs}/${namespace}_${name}_${uid}`, parts: 'by-directory', space: 'skipped' },
+      ...files.map((path): Tree => ({ path, space: 'skipped' })),
     ];
   }
 

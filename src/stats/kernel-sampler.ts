@@ -155,7 +155,7 @@ class SamplePass {
     this.#memory = memory;
     this.#paths = paths;
     this.#turns = new Yielder(deps.clock);
-    this.#scope = { swap: memory.swapTotalBytes > 0 ? 'some' : 'none', pressure: 'wanted' };
+    this.#scope = { swap: memory.swapTotalBytes > 0 ? 'some' : 'none', pressure: 'collected' };
   }
 
   async samplePods(

@@ -114,17 +114,14 @@ export class RequestRounds {
         this.#held(created.kind, await api.ask('hold'));
       }
       if (warmBytes === 0 && done >= requests / 4) {
-        await deleteObjects(way, await api.ask('paths'));
-        warmBytes = (await api.ask('memory')).heldBytes;
+        warmBytes = (await this.#emptied(way, api)).heldBytes;
       }
       if (done % tenth < ordinaryPerRound) {
-        await deleteObjects(way, await api.ask('paths'));
-        this.#options.tell(`${done} requests, ${shownMemory(await api.ask('memory'))}`);
+        this.#options.tell(`${done} requests, ${shownMemory(await this.#emptied(way, api))}`);
       }
     }
-    await deleteObjects(way, await api.ask('paths'));
+    const memory = await this.#emptied(way, api);
     way.agent.destroy();
-    const memory = await api.ask('memory');
     this.#options.tell(`${requests} requests, ${shownMemory(memory)}`);
     const growth = memory.heldBytes - warmBytes;
     if (growth > mostGrowthBytes) this.#failures.push(`memory grew by ${Math.round(growth / 2 ** 20)} MiB`);
@@ -140,6 +137,18 @@ export class RequestRounds {
       while (index < from + ordinaryPerRound) await this.#one(way, maker, index++);
     };
     await Promise.all(Array.from({ length: atOnce }, ask));
+  }
+
+  /**
+   * Deletes all objects and returns the memory of the server. Its garbage is collected for that, in
+   * a turn of the event loop that no request has caused.
+   */
+  async #emptied(way: Way, api: ServedApi): Promise<ServerAnswers['memory']> {
+    await deleteObjects(way, await api.ask('paths'));
+    this.#held('deletion of all objects', await api.ask('hold'));
+    const memory = await api.ask('memory');
+    await api.ask('hold');
+    return memory;
   }
 
   #held(kind: string, ms: number): void {

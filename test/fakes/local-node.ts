@@ -18,7 +18,7 @@ export class LocalNode {
 
   async build(signal: AbortSignal): Promise<Node> {
     const { settings, clock } = this.#deps;
-    const facts = await this.#facts.read('ask-runtime', signal);
+    const facts = await this.#facts.read('query-runtime', signal);
     return computeNode(initialNode(settings), { settings, facts, now: clock.now() }).node;
   }
 }

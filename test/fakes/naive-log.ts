@@ -15,7 +15,7 @@ interface Shown {
   readonly ns: bigint;
   readonly stamp: string;
   text: string;
-  state: 'going-on' | 'ended' | 'cut';
+  state: 'continued' | 'ended' | 'cut';
 }
 
 /** Reads each byte as one character, so that decoding and encoding change nothing. */
@@ -42,8 +42,8 @@ function joined(files: readonly Uint8Array[], stream: string | undefined): Shown
       if (isCut && row === '') continue;
       const parsed = parseRow(row);
       if (parsed === undefined || (stream !== undefined && stream !== parsed.stream)) continue;
-      const open = lines.at(-1)?.state === 'going-on' ? lines.at(-1) : undefined;
-      const line = open ?? { ns: parsed.ns, stamp: parsed.stamp, text: '', state: 'going-on' };
+      const open = lines.at(-1)?.state === 'continued' ? lines.at(-1) : undefined;
+      const line = open ?? { ns: parsed.ns, stamp: parsed.stamp, text: '', state: 'continued' };
       if (open === undefined) lines.push(line);
       line.text += parsed.text;
       if (!parsed.isPart) line.state = isCut && !parsed.isJson ? 'cut' : 'ended';

@@ -78,7 +78,7 @@ const counting: AttackedPath = {
   protectedBy: 'each component is opened from the handle of its parent, without links; nothing is read',
   attack(arena): Attack {
     const { volume, swaps } = volumeOf(arena);
-    const around = { mountPoints: () => [], rest: async () => 'go-on' as const };
+    const around = { mountPoints: () => [], rest: async () => 'continue' as const };
     return {
       swaps,
       async act() {

@@ -40,7 +40,7 @@ export interface ConnectionPoolOptions {
   readonly clock: Clock;
   readonly proxy: URL | undefined;
   /** Whether HTTP/2 may be used; only watches use it. */
-  readonly http2: 'where-offered' | 'never';
+  readonly http2: 'if-offered' | 'never';
 }
 
 /**
@@ -93,7 +93,7 @@ export class ConnectionPool {
     const options = agentOptions(access);
     const { origin, protocol } = access.context.cluster.server;
     this.#agent = protocol === 'https:' ? new TlsAgent(options) : new nodeHttp.Agent(options);
-    if (protocol === 'https:' && http2 === 'where-offered')
+    if (protocol === 'https:' && http2 === 'if-offered')
       this.#shared = new SharedStreams({
         origin,
         clock,

@@ -86,7 +86,7 @@ export class Transport {
     if (this.#pool !== undefined && isSame) return this.#pool;
     if (this.#pool !== undefined) this.#options.logger.info('Credentials changed, closing old connections');
     const { clock, environment } = this.#options;
-    const http2 = environment['DISABLE_HTTP2'] ? 'never' : 'where-offered';
+    const http2 = environment['DISABLE_HTTP2'] ? 'never' : 'if-offered';
     const pool = new ConnectionPool(access, { clock, proxy: proxyFor(access.context, environment), http2 });
     this.#pool?.retire();
     this.#access = access;

@@ -6,7 +6,7 @@ export interface LogPosition {
   readonly stamp: string;
   readonly ordinal: number;
   readonly bytes: number;
-  readonly line: 'going-on' | 'ended';
+  readonly line: 'continued' | 'ended';
 }
 
 const newline = 0x0a;
@@ -36,7 +36,7 @@ export class LogLineReader {
   get position(): LogPosition | undefined {
     if (this.#ordinal === 0) return this.#behind;
     if (this.#behind !== undefined) return this.#behind;
-    const line = this.#state === 'text' ? 'going-on' : 'ended';
+    const line = this.#state === 'text' ? 'continued' : 'ended';
     return { stamp: this.#stamp, ordinal: this.#ordinal, bytes: this.#bytes, line };
   }
 
@@ -82,7 +82,7 @@ export class LogLineReader {
     const isPrinted = this.#behind !== undefined && (!isHere || this.#behind.line === 'ended');
     if (found >= 0 && !isPrinted) out.push(chunk.subarray(found, found + 1));
     if (found >= 0) this.#state = 'ended';
-    if (isReached && (found >= 0 || this.#behind?.line === 'going-on')) this.#behind = undefined;
+    if (isReached && (found >= 0 || this.#behind?.line === 'continued')) this.#behind = undefined;
     return found < 0 ? end : found + 1;
   }
 

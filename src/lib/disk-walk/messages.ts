@@ -33,7 +33,7 @@ export interface Tree {
   readonly path: string;
   readonly parts?: 'by-directory' | undefined;
   /** Set when the caller does not need the space of the file system. */
-  readonly space?: 'unwanted' | undefined;
+  readonly space?: 'skipped' | undefined;
 }
 
 export type TreeResult =

@@ -29,7 +29,7 @@ function logs() {
 }
 
 const tree = (path: string) => ({ path, parts: 'by-directory' }) as const;
-const around = { mountPoints: () => [], rest: async () => 'go-on' as const };
+const around = { mountPoints: () => [], rest: async () => 'continue' as const };
 const mounted =
   (...places: readonly string[]) =>
   () =>

@@ -45,7 +45,7 @@ function serveWalks(port: MessagePort): void {
 
   async function count(tree: Tree, id: number, endMs: number): Promise<TreeResult> {
     try {
-      const found = tree.space === 'unwanted' ? {} : spaceAndQuota(tree.path);
+      const found = tree.space === 'skipped' ? {} : spaceAndQuota(tree.path);
       const few = fewFiles.count(tree, mountPoints);
       if (few === 'gone') return { kind: few };
       if (few !== undefined) {
@@ -54,7 +54,7 @@ function serveWalks(port: MessagePort): void {
       }
       const rest = async (number: number) => {
         await rateLimit.spend(number);
-        return stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'go-on';
+        return stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'continue';
       };
       return {
         kind: 'counted',

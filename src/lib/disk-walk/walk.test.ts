@@ -16,7 +16,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type WalkContext, walkTree } from './walk.ts';
 
-const around: WalkContext = { mountPoints: () => [], rest: async () => 'go-on' };
+const around: WalkContext = { mountPoints: () => [], rest: async () => 'continue' };
 
 function directory(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'klg-walk-'));
@@ -111,7 +111,7 @@ test('tolerates files that are removed or moved during the walk', async () => {
     rests++;
     if (rests === 2) for (const gone of [1, 2, 3]) rmSync(join(at.path, `d${gone}`), { recursive: true });
     if (rests === 4) renameSync(join(at.path, 'd5'), join(at.path, 'd6/moved'));
-    return 'go-on' as const;
+    return 'continue' as const;
   };
   const { inodesUsed } = await walkTree({ path: at.path }, { ...around, rest });
   assert.ok(rests > 4, 'rests are taken');
@@ -128,7 +128,7 @@ test('reports the partial usage when the walk is stopped', async () => {
       ...around,
       rest: async (number) => {
         looks.push(number);
-        return looks.length === 2 ? 'stop' : 'go-on';
+        return looks.length === 2 ? 'stop' : 'continue';
       },
     },
   );

@@ -18,7 +18,7 @@ export interface WalkContext {
    * Called with the number of counted entries after some of them; resolves when the walk may
    * continue.
    */
-  readonly rest: (calls: number) => Promise<'go-on' | 'stop'>;
+  readonly rest: (calls: number) => Promise<'continue' | 'stop'>;
 }
 
 /** One of the directories on the path from the root of the walk to the current directory. */
@@ -124,14 +124,14 @@ class TreeWalk {
    * Counts the entries of the directory and remembers its subdirectories; of a very large directory
    * only some at a time.
    */
-  async #read(level: Level): Promise<'go-on' | 'stop'> {
+  async #read(level: Level): Promise<'continue' | 'stop'> {
     if (this.#levels.length === 1) this.#countIn('');
     const mounted = this.#mountedIn(level.path);
     for (;;) {
       const entry = this.#trying(() => level.entries?.readSync() ?? undefined);
       if (entry === undefined) {
         this.#close(level);
-        return 'go-on';
+        return 'continue';
       }
       if (mounted?.has(entry.name) !== true) {
         if (entry.isDirectory()) this.#remember(level, entry.name);
@@ -145,7 +145,7 @@ class TreeWalk {
       this.#isComplete = false;
       this.#close(level);
     }
-    return 'go-on';
+    return 'continue';
   }
 
   #remember(level: Level, name: string): void {
@@ -220,7 +220,7 @@ class TreeWalk {
     this.#count = count;
   }
 
-  async #rest(): Promise<'go-on' | 'stop'> {
+  async #rest(): Promise<'continue' | 'stop'> {
     const decision = await this.#context.rest(this.#visited);
     this.#visited = 0;
     if (decision === 'stop') this.#isComplete = false;

@@ -146,7 +146,7 @@ function qosCgroups(
     },
     // With a static CPU policy, kubepods gets no cpuset, because the policy sets the cpusets of the
     // containers.
-    cpuset: cgroupDriver === 'systemd' && settings.exclusiveResources?.cpu === undefined ? 'all' : 'unsaid',
+    cpuset: cgroupDriver === 'systemd' && settings.exclusiveResources?.cpu === undefined ? 'all' : 'unset',
     hugePageSizes: settings.node.hugePageSizes,
     activePods,
     clock,

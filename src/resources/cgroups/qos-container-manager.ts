@@ -19,7 +19,7 @@ export interface QosContainerManagerDeps {
    * `all` writes all CPUs to the cpuset of kubepods, so that systemd keeps the cpuset controller
    * enabled; with `unsaid` or undefined, no cpuset is written.
    */
-  readonly cpuset?: 'all' | 'unsaid' | undefined;
+  readonly cpuset?: 'all' | 'unset' | undefined;
   /**
    * All huge page sizes of the machine; kubepods and pods get a limit for each, QoS classes do not.
    */

@@ -22,7 +22,7 @@ const terminationPollMs = 1_000;
  */
 export class DeviceWaits {
   readonly #deps: DeviceWaitsDeps;
-  readonly #waiting = new Waiters<'told'>();
+  readonly #waiting = new Waiters<'updated'>();
 
   constructor(deps: DeviceWaitsDeps) {
     this.#deps = deps;
@@ -30,7 +30,7 @@ export class DeviceWaits {
 
   /** Wakes the waiting pods after a change of devices or plugins. */
   notify(): void {
-    this.#waiting.resolveAll('told');
+    this.#waiting.resolveAll('updated');
   }
 
   /** Waits until the expected plugins have listed their devices or their time has expired. */

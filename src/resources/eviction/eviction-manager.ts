@@ -202,7 +202,7 @@ export class EvictionManager {
       return limit === undefined ? [] : [{ pod, limit }];
     });
     const evictions = over.map(async ({ pod, limit }) => {
-      const decision = { message: limit.message, disruption: 'not-told' } as const;
+      const decision = { message: limit.message, disruption: 'unreported' } as const;
       await this.#evict({ pod, decision, graceSeconds: shortGraceSeconds, urgency: 'hard' }, signal);
       observer.evicted(limit.signal);
       return pod;
@@ -265,7 +265,7 @@ export class EvictionManager {
     }
     const of = measures.get(pod.metadata.uid);
     const { message, annotations } = evictionMessage({ resource, pod, measures: of, acting, observations });
-    const decision = { message, disruption: 'told' } as const;
+    const decision = { message, disruption: 'reported' } as const;
     const graceSeconds = this.#graceOf(pod, urgency);
     await this.#evict({ pod, decision, annotations, graceSeconds, urgency }, signal);
     observer.evicted(name);

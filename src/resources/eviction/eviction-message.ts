@@ -115,14 +115,14 @@ export interface EvictionDecision {
    * `told` adds the condition DisruptionTarget to the status of the evicted pod; `not-told` is used
    * for pods that exceeded their own limits.
    */
-  readonly disruption: 'told' | 'not-told';
+  readonly disruption: 'reported' | 'unreported';
 }
 
 /** Returns the final status of an evicted pod. */
 export function evictedStatus(status: PodStatus, verdict: EvictionDecision, { metadata }: Pod): PodStatus {
   const { message, disruption } = verdict;
   const ended = { ...status, phase: 'Failed', reason: evictedReason, message };
-  if (disruption === 'not-told') return ended;
+  if (disruption === 'unreported') return ended;
   const type = 'DisruptionTarget';
   const others = (status.conditions ?? []).filter((condition) => condition.type !== type);
   const condition = {

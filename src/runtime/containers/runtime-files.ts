@@ -44,7 +44,7 @@ export interface RuntimeFiles {
    */
   makeDirectoryBelow(root: string, inside: string, mode: number): Promise<void>;
   /**
-   * Creates the directory atomically with this mode and group; `ifThere` selects what happens if
+   * Creates the directory atomically with this mode and group; `ifExists` selects what happens if
    * the directory already exists.
    */
   makeSharedDirectory(path: string, as: SharedDirectory): Promise<void>;
@@ -102,7 +102,7 @@ export interface RuntimeFiles {
 export interface SharedDirectory {
   readonly mode: number;
   readonly group?: number;
-  readonly ifThere: 'stays' | 'gets-them';
+  readonly ifExists: 'keep' | 'apply';
 }
 
 const directoryMode = 0o755;
@@ -210,7 +210,7 @@ async function createShared(path: string, as: SharedDirectory): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found !== undefined) {
     if (!found.isDirectory()) throw new Error('the path exists and is not a directory');
-    if (as.ifThere === 'gets-them') await giveTo(path, as);
+    if (as.ifExists === 'apply') await giveTo(path, as);
     return;
   }
   await mkdir(dirname(path), { recursive: true, mode: directoryMode });

@@ -200,10 +200,10 @@ export class ImagePulls {
     let before = request.presence;
     for (;;) {
       await this.#deps.clock.sleep(checkMs, signal);
-      const found = await this.#imageStatus(request, signal).catch(() => 'not-said' as const);
+      const found = await this.#imageStatus(request, signal).catch(() => 'unknown' as const);
       signal.throwIfAborted();
       if (found === undefined) before = 'absent';
-      else if (found === 'not-said') continue;
+      else if (found === 'unknown') continue;
       else if (before === 'absent') return { kind: 'appeared', imageRef: found.id };
       else if (this.#idleMs(pull, startMs) >= patienceMs) return { kind: 'silent' };
     }

@@ -23,7 +23,7 @@ export class LogDecoder {
   #out: Uint8Array[] = [];
   #left: number;
   /** The state of the joined line that is being read. */
-  #line: 'none' | 'shown' | 'left-out' = 'none';
+  #line: 'none' | 'shown' | 'skipped' = 'none';
   /** Whether the current line is skipped because its stream was not requested. */
   #ignoring = false;
   #isPart = false;
@@ -78,8 +78,8 @@ export class LogDecoder {
     if (this.#ignoring) return;
     this.#isPart = is === 'part';
     if (this.#line !== 'none') return;
-    this.#line = since !== undefined && isBefore(time, since) ? 'left-out' : 'shown';
-    if (this.#line === 'left-out') return;
+    this.#line = since !== undefined && isBefore(time, since) ? 'skipped' : 'shown';
+    if (this.#line === 'skipped') return;
     if (this.#unended) this.#put(newline);
     this.#unended = false;
     if (timestamps === 'shown') this.#put(Buffer.from(`${stamp} `));

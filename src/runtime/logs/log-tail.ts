@@ -94,7 +94,7 @@ export class TailSearch {
     await eachLine(file, (is) => {
       last = is;
       if (is === 'end') ends++;
-      return 'go-on';
+      return 'continue';
     });
     const unended = last === 'part' && this.#read === 'nothing' ? 1 : 0;
     if (last !== undefined) this.#read = 'lines';
@@ -114,24 +114,24 @@ async function afterEnds(file: OpenLogFile, count: number): Promise<number> {
   await eachLine(file, (is, position) => {
     place = position;
     if (is === 'end') left--;
-    return left > 0 ? 'go-on' : 'stop';
+    return left > 0 ? 'continue' : 'stop';
   });
   return place;
 }
 
 async function eachLine(
   file: OpenLogFile,
-  visit: (is: 'end' | 'part', position: number) => 'go-on' | 'stop',
+  visit: (is: 'end' | 'part', position: number) => 'continue' | 'stop',
 ): Promise<void> {
   let is: 'end' | 'part' = 'end';
-  let state: 'go-on' | 'stop' = 'go-on';
+  let state: 'continue' | 'stop' = 'continue';
   const lines = new LineSplitter({
     begin: (head) => {
       is = head.is;
     },
     text: () => {},
     end: (_how, position) => {
-      if (state === 'go-on') state = visit(is, position);
+      if (state === 'continue') state = visit(is, position);
     },
   });
   const isStopped = () => state === 'stop';

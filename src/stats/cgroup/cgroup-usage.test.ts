@@ -48,7 +48,7 @@ test('reads pressure only on request, and swap only on a machine with swap', () 
   const text =
     'some avg10=1.25 avg60=0.50 avg300=0.10 total=77\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n';
   const files = { '/c/p/memory.current': '1\n', '/c/p/memory.swap.current': '9\n', '/c/p/io.pressure': text };
-  const wish = { swap: 'none', pressure: 'wanted' } as const;
+  const wish = { swap: 'none', pressure: 'collected' } as const;
   const usage = readCgroupUsage(cgroup(files, '/c/p'), wish);
   assert.deepEqual([usage.swapBytes, usage.pressure?.cpu], [0, undefined]);
   assert.deepEqual(usage.pressure?.io, {

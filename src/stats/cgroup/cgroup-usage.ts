@@ -32,7 +32,7 @@ export interface CgroupUsage {
 export interface UsageScope {
   /** Whether the machine has swap; without swap, swap files are not read. */
   readonly swap: 'some' | 'none';
-  readonly pressure: 'wanted' | 'unwanted';
+  readonly pressure: 'collected' | 'skipped';
 }
 
 /** Reads the files of a kernel directory; a missing file gives undefined. */
@@ -55,7 +55,7 @@ export interface CgroupFiles {
  * multiple of the page size.
  */
 const noLimit = 2 ** 62;
-const everything: UsageScope = { swap: 'some', pressure: 'unwanted' };
+const everything: UsageScope = { swap: 'some', pressure: 'skipped' };
 
 export function readCgroupUsage(files: CgroupFiles, scope: UsageScope = everything): CgroupUsage {
   return files.version === 2 ? unifiedUsage(files.memory, scope) : splitUsage(files.memory, files.cpu, scope);
@@ -88,7 +88,7 @@ function unifiedUsage(files: CgroupFileReader, scope: UsageScope): CgroupUsage {
     cpuNanos: microseconds === undefined ? undefined : microseconds * 1_000,
     memory,
     ...swapOf(memory, numberIn(swap), numberIn(most)),
-    pressure: scope.pressure === 'wanted' ? pressureOf(files) : undefined,
+    pressure: scope.pressure === 'collected' ? pressureOf(files) : undefined,
   };
 }
 

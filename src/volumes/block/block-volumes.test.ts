@@ -88,7 +88,7 @@ describe('block volumes', () => {
     assert.equal(volumes.bindPathOf(worldUid, 'local-volume', 'disk'), link);
     assert.equal(await files.readLink(link), '/dev/d1');
     assert.deepEqual([[...devices.bound], [...devices.pinned]], [[shown], [shown]]);
-    assert.equal((await make().map(pod, volume, signal)).state, 'there');
+    assert.equal((await make().map(pod, volume, signal)).state, 'existing');
     devices.log.length = 0;
     await make().remove(worldUid, signal);
     assert.deepEqual(devices.log, ['unpin', 'unbind']);
@@ -119,7 +119,7 @@ describe('block volumes', () => {
     const { devices, files, volumes, make } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.log.length = 0;
-    assert.equal((await volumes.map(pod, volume, signal)).state, 'there');
+    assert.equal((await volumes.map(pod, volume, signal)).state, 'existing');
     assert.deepEqual(devices.log, []);
     // After a restart the state of the previous process is unknown, and a later pod may have the
     // same UID.

@@ -39,7 +39,7 @@ export interface BlockVolume {
 
 /** Paths at which a device was mapped for a pod. */
 export interface MappedDevice {
-  readonly state: 'new' | 'there';
+  readonly state: 'new' | 'existing';
   /** The global map path: a directory with one bound file per pod that uses the volume. */
   readonly global: string;
   /** Directory in the pod directory that contains the links to devices. */
@@ -86,8 +86,8 @@ export class BlockVolumes {
     const device = await atStage('MapVolume.SetUpDevice failed', name, this.#find(path));
     const [global, ofPod] = [this.#global(plugin, name), this.#ofPod(uid, plugin)];
     const [shown, link] = [posix.join(global, uid), this.bindPathOf(uid, plugin, name)];
-    const state = (await files.readLink(link)) === device ? 'there' : 'new';
-    if (state === 'there' && (await this.#isMapped(uid, device, shown))) return { state, global, ofPod };
+    const state = (await files.readLink(link)) === device ? 'existing' : 'new';
+    if (state === 'existing' && (await this.#isMapped(uid, device, shown))) return { state, global, ofPod };
     const stage = 'MapVolume.MapBlockVolume failed';
     await atStage(stage, name, devices.bind(device, shown, signal));
     await atStage(stage, name, this.#link(uid, ofPod, link, device));

@@ -12,12 +12,12 @@ const setGroupBit = 0o2000;
 export interface SharedDirectories {
   makeDirectory(path: string, mode: number): Promise<void>;
   /**
-   * Creates a directory with exactly this mode and group; `ifThere` selects whether an existing
+   * Creates a directory with exactly this mode and group; `ifExists` selects whether an existing
    * directory gets this mode and group too.
    */
   makeSharedDirectory(
     path: string,
-    as: { readonly mode: number; readonly group?: number; readonly ifThere: 'stays' | 'gets-them' },
+    as: { readonly mode: number; readonly group?: number; readonly ifExists: 'keep' | 'apply' },
   ): Promise<void>;
   /** Creates an empty file; an existing file is kept. */
   makeFile(path: string, mode: number): Promise<void>;
@@ -56,9 +56,9 @@ export class DiskEmptyDirs {
     const marker = paths.emptyDirMarker(name);
     const ready = posix.join(marker, readyFile);
     const isMarked = await files.exists(ready);
-    const ifThere = isMarked ? 'stays' : 'gets-them';
+    const ifExists = isMarked ? 'keep' : 'apply';
     const directory = paths.emptyDir(name);
-    await files.makeSharedDirectory(directory, { ...sharedBy(pod), ifThere });
+    await files.makeSharedDirectory(directory, { ...sharedBy(pod), ifExists });
     if (isMarked) return;
     const bytes = limitOf(emptyDir?.sizeLimit);
     if (bytes > 0n) await limit?.(directory, bytes, signal);
