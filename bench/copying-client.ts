@@ -1,8 +1,8 @@
 import type { ApiClient } from '../src/api/index.ts';
 
 /**
- * Wraps an API client and copies every request and result, because a network between client and
- * server would also separate their objects.
+ * Wraps an API client and copies every response and watch event, so that client and server share no
+ * objects, as if there were a network between them.
  */
 export function copyingClient(client: ApiClient): ApiClient {
   const copied = async <T>(response: Promise<T>): Promise<T> => copyOf(await response);

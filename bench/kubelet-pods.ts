@@ -82,7 +82,7 @@ async function restarts(runtime: PrivateRuntime, node: KubelingNode, watch: Runt
     const [exit] = await watch.seen('exit', 1);
     sides.ours.push((again?.atMs ?? Number.NaN) - (exit?.atMs ?? Number.NaN));
     await node.take(`${name}.yaml`);
-    // One start event for the sandbox and one for each of the two containers.
+    // One delete event for the sandbox and one for each of the two containers.
     await watch.seen('delete', 3);
   }
   compare('container exited to running again', sides, 'p50 + 40 ms');

@@ -65,7 +65,8 @@ async function measure(
   resource: ApiResource,
 ): Promise<void> {
   const took: number[] = [];
-  // Concurrent writes share commits, so more writers need more writes to get enough commits.
+  // Concurrent writes share commits, so with more writers more writes are needed to measure enough
+  // commits.
   const all = writes * Math.max(1, writers / 4);
   const loop = monitorEventLoopDelay({ resolution: 1 });
   const before = harness.store.stats().commits;

@@ -8,7 +8,8 @@ export async function processFigures(
   pid: number,
 ): Promise<{ readonly cpuMs: number; readonly residentMb: number }> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The process name before the last bracket may contain spaces and brackets.
+  // In /proc/PID/stat the process name is in parentheses and may itself contain spaces and
+  // parentheses, so the fields start after the last parenthesis.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const kb = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);

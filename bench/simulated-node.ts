@@ -35,7 +35,7 @@ const signal = new AbortController().signal;
 
 const silent: Logger = { info() {}, warn() {}, error() {}, v: () => undefined, child: () => silent };
 
-/** The cost of an operation on the node. */
+/** What an operation costs on the node: CPU time and pod syncs. */
 export interface Cost {
   /** CPU time of the kubelet alone. */
   readonly cpuMs: number;

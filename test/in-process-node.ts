@@ -18,7 +18,7 @@ const random = systemRandom();
 const execute = promisify(execFile);
 
 export interface InProcessOptions extends PrivateRuntimeOptions {
-  /** Flags of the kubelet besides those with its directories. */
+  /** Flags of the kubelet in addition to those that set its directories. */
   readonly flags?: readonly string[];
   readonly settings?: (dataDir: string) => Partial<KubeletSettings>;
   /** Changes the dependencies of each kubelet that is started. */

@@ -60,7 +60,7 @@ export class RegistryProxy implements AsyncDisposable {
       { host: '127.0.0.1', port: this.#options.port, method, path, headers },
       (found) => {
         // The count is updated before the last byte is sent, because the client continues as soon
-        // as it has received it.
+        // as it has received this byte.
         const left: Passage = {
           bytes: method === 'HEAD' ? 0 : Number(found.headers['content-length']),
           passed,

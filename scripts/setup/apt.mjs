@@ -10,7 +10,10 @@ export function aptGet(host) {
   return findCommand(host, 'apt-get');
 }
 
-/** Installs the packages of the entries, and then checks that their commands and files exist. */
+/**
+ * Installs the system packages that provide the given tools, and then checks that their commands
+ * and files exist.
+ */
 export async function installWithApt(host, purpose, wanted) {
   host.say(`refreshing the list of packages (apt-get update)`);
   const update = await apt(host, ['update']);
@@ -75,7 +78,8 @@ function apt(host, args) {
     command: aptGet(host),
     args: ['-y', '-q', ...options.flatMap((option) => ['-o', option]), ...args],
     cwd: host.repo,
-    // needrestart would restart services, a running container runtime among them, after any package.
+    // needrestart would restart services, including a running container runtime, after the
+    // installation of any package.
     env: { ...host.env, DEBIAN_FRONTEND: 'noninteractive', NEEDRESTART_SUSPEND: '1', LC_ALL: 'C.UTF-8' },
     progress: (line) => (line.trim() === '' ? undefined : line.trim().slice(0, 90)),
   });

@@ -5,7 +5,7 @@ import { aptGet, installWithApt } from './apt.mjs';
 import { findCommand } from './host.mjs';
 import { runTask, SetupError, withoutSharedCache } from './task.mjs';
 
-/** The oldest kubectl whose commands the tests use. */
+/** The minor version of the oldest kubectl that has all commands which the tests use. */
 const oldestMinor = 28;
 const debianPackage = { packages: { apt: 'kubernetes-client' }, what: 'client of the Kubernetes API' };
 /**

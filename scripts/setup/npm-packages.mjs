@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { findCommand } from './host.mjs';
 import { runTask, SetupError, withoutSharedCache } from './task.mjs';
 
-/** The marker file is inside node_modules, so that it is removed together with the packages. */
+/**
+ * The file that marks the npm packages as complete is inside node_modules, so that it is removed
+ * together with the packages.
+ */
 const stampName = '.kubeling-setup.json';
 
 /** Whether node_modules matches package-lock.json for this platform. */

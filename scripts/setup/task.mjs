@@ -15,10 +15,10 @@ const keptLines = 12;
 const looksLikeError = /^(npm (error|ERR!)\s+(?!at )\S|E: |Err:)/;
 
 /**
- * Runs a command to its end and returns { code, words }: its first lines of stderr, or else its
- * last lines. While it runs, progress is shown every few seconds: the latest text that
- * `progress(line)` returned for a line of output. Ctrl-C is passed on, and the command is awaited
- * before the set-up ends, so that it is never left half done.
+ * Runs a command to its end and returns { code, words }: the first lines of its output that look
+ * like errors of npm or apt, or else the last lines of its output. While it runs, progress is shown
+ * every few seconds: the latest text that `progress(line)` returned for a line of output. Ctrl-C is
+ * passed on, and the command is awaited before the set-up ends, so that it is never left half done.
  */
 export function runTask(host, { command, args, env, cwd, progress }) {
   return new Promise((resolve, reject) => {

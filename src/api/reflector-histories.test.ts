@@ -21,7 +21,7 @@ function refusal(status: number): KubelingError {
   return apiError({ what: 'watch', status, apiStatus: {} });
 }
 
-/** A fake API server with a history that may be truncated. */
+/** A fake API server whose history of watch events may be truncated. */
 class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
   readonly objects = new Map<string, ApiObject>();
   readonly #log: { readonly version: number; readonly event: WatchEvent<ApiObject> }[] = [];
@@ -51,7 +51,7 @@ class SmallServer implements Pick<ApiClient, 'list' | 'watch'> {
     this.#forgotten = this.#version;
   }
 
-  /** Changes the fault of the server, also for open watches. */
+  /** Changes how the server fails, also for open watches. */
   turn(fault: Fault): void {
     this.fault = fault;
     this.#interruptions++;

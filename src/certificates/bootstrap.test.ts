@@ -263,7 +263,7 @@ describe('bootstrap of a node that does not rotate its certificates', () => {
     assert.notEqual(await second, 'not-needed');
   });
 
-  test('replaces a signing request of the same name whose certificate has expired, with a new key', async () => {
+  test('replaces an existing signing request of the same name by one with a new key if the certificate of the request has expired', async () => {
     const first = bootstrap();
     first.catch(() => {});
     await clock.advance(0);

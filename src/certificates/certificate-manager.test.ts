@@ -159,7 +159,7 @@ describe('client certificate manager', () => {
     await stopAll();
   });
 
-  test('retries failed requests after 2, 4, 8 and 16 seconds and then every 32, and counts them', async () => {
+  test('retries failed requests after 2, 4, 8 and 16 seconds and then every 32 seconds, and counts the failed requests', async () => {
     const manager = await client();
     start(manager);
     const refusal = () => apiError({ what: 'create csr', status: 403, apiStatus: { message: 'no' } });
@@ -331,7 +331,7 @@ describe('client certificate manager', () => {
     await stopAll();
   });
 
-  test('makes no request while a regular file is at the path of the link', async () => {
+  test('requests no certificate while a regular file is at the path of the link to the current certificate', async () => {
     await files.replace('/pki/kubelet-client-current.pem', 'something', 0o600);
     const manager = await client();
     start(manager);
@@ -405,7 +405,7 @@ describe('certificate in the kubeconfig', () => {
   });
 });
 
-describe('credential guard', () => {
+describe('exit of a node without a valid client certificate', () => {
   test('exits after five minutes without a certificate if the reachable server issues none', async () => {
     const manager = await client();
     api.failures.create.push(

@@ -31,8 +31,8 @@ export interface CertificateManagerDeps {
   readonly log: Logger;
   readonly observer: RotationObserver;
   /**
-   * How long a new identity must be required before a certificate without it is replaced; 0 for an
-   * identity that never changes.
+   * How long the node must have required a new identity before a certificate without that identity
+   * is replaced; 0 for an identity that never changes.
    */
   readonly debounceMs: number;
   /** The interval at which `required` is called to detect a changed identity. */
@@ -98,7 +98,10 @@ export class CertificateManager implements ServedCertificate {
     return this.#events.on('rotated', listener);
   }
 
-  /** Reads `required` immediately, for example because the node's addresses changed. */
+  /**
+   * Checks immediately whether the required identity has changed, for example because the node's
+   * addresses changed.
+   */
   refresh(): void {
     this.#hint.raise();
   }

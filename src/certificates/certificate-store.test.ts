@@ -93,7 +93,7 @@ describe('CertificateStore', () => {
     });
   }
 
-  test('removes a new link to an unusable file and keeps the old pair', async () => {
+  test('removes a -updated link whose target is missing, and keeps the current pair', async () => {
     await update(await open(), 'old');
     await files.link('/pki/nothing.pem', updated);
     const store = await open();

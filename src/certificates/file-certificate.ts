@@ -34,8 +34,8 @@ const roundMs = 60_000;
 const debounceMs = 500;
 
 /**
- * A certificate in files that another program may replace at any time. An invalid pair keeps the
- * last valid one in use.
+ * A certificate in files that another program may replace at any time. While the files are invalid,
+ * the last valid pair stays in use.
  */
 export class FileCertificate implements ServedCertificate {
   readonly #deps: FileCertificateDeps;

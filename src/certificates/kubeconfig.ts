@@ -99,7 +99,7 @@ export async function materialText(
   return material.kind === 'inline' ? material.pem : await files.read(material.path);
 }
 
-/** Formats a URL; the root path is written without its slash. */
+/** Formats a URL; a URL without a path gets no trailing slash. */
 function urlText(url: URL): string {
   return url.pathname === '/' && url.search === '' ? url.href.replace(/\/$/, '') : url.href;
 }

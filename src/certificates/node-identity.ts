@@ -31,7 +31,7 @@ const nameTypes = ['InternalDNS', 'ExternalDNS', 'Hostname'];
 
 /**
  * Returns the DNS names and IP addresses, sorted and without duplicates. A hostname that is an IP
- * address counts as one.
+ * address is returned as an IP address.
  */
 export function altNamesOf(addresses: readonly NodeAddress[]): Pick<Identity, 'dnsNames' | 'ips'> {
   const ips = new Set<string>();

@@ -70,8 +70,9 @@ export class CertificateRequester {
 
   /**
    * Obtains a certificate. Rejects with CANCELLED when a different identity is required. A pending
-   * request of an earlier process, including the Go kubelet, is reused if it still matches, so that
-   * a full disk does not cause a second request.
+   * request that still matches is reused, also one of an earlier process or of the Go kubelet. So
+   * if the issued certificate cannot be stored because the disk is full, it is not requested a
+   * second time.
    */
   async request(demand: CertificateDemand, signal: AbortSignal): Promise<KeyPair> {
     const { store } = this.#deps;
@@ -84,8 +85,8 @@ export class CertificateRequester {
   }
 
   /**
-   * Waits for the signer. If the kubelet is killed, its successor finds the pending request; after
-   * any other end the request is deleted.
+   * Waits for the signer. If the kubelet exits meanwhile, the restarted kubelet finds the pending
+   * request on disk; if the wait fails for any other reason, the stored request is deleted.
    */
   async #obtain(demand: CertificateDemand, request: PendingRequest, signal: AbortSignal): Promise<string> {
     const { clock } = this.#deps;

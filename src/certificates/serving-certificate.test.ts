@@ -80,7 +80,7 @@ describe('selection of the serving certificate', () => {
     keyKind: 'ec-p256',
   } as const;
 
-  test('uses the cluster if configured, then the configured files, then a self-signed certificate', () => {
+  test('requests the serving certificate from the cluster if configured, else uses the configured files, else a self-signed certificate', () => {
     const both = { tlsCertFile: '/a', tlsPrivateKeyFile: '/b' };
     assert.equal(servingSource(wish).kind, 'self-signed');
     assert.equal(servingSource({ ...wish, ...both }).kind, 'files');
@@ -133,7 +133,7 @@ describe('self-signed serving certificate', () => {
     await stopAll();
   });
 
-  test('creates a new certificate for new addresses that exist for ten seconds', async () => {
+  test('creates a new certificate when new addresses have existed for ten seconds', async () => {
     const serving = await open(selfSigned);
     const rotated = start(serving);
     await clock.advance(minute);
@@ -164,7 +164,7 @@ describe('self-signed serving certificate', () => {
     await stopAll();
   });
 
-  test('fails at start, with the remedy, if only one of the two files exists', async () => {
+  test('fails at start, with the remedy, if only one of kubelet.crt and kubelet.key exists', async () => {
     await files.replace(crt, issued('x').certificate, 0o644);
     await assert.rejects(
       open(selfSigned),
@@ -178,7 +178,7 @@ describe('self-signed serving certificate', () => {
     });
   });
 
-  test('fails at start for a damaged pair of the administrator, and replaces a damaged pair of its own', async () => {
+  test('fails at start if the certificate files of the administrator are damaged, and replaces damaged files that a kubelet created', async () => {
     await put(
       { certificateFile: crt, keyFile: key },
       { certificate: issued('x').certificate, key: issued('y').key },

@@ -72,7 +72,7 @@ test('keeps the content of volumes other than emptyDir, and reports their paths'
   assert.deepEqual(store.paths(), [`${share}/deep/data`, `${pod}/etc-hosts`]);
 });
 
-test('removes nothing while a file system is mounted below, also through a link', async () => {
+test('removes nothing from a pod directory while a file system is mounted below it, also if the path of the directory contains a symbolic link', async () => {
   for (const mount of [`${pod}/volumes/kubernetes.io~nfs/share`, '/data/real/pods/u1']) {
     const { store, remove } = createHarness(['/', '/root/pods/u10/volumes/x', mount]);
     store.write(`${pod}/volumes/kubernetes.io~empty-dir/cache/file`, 'content');

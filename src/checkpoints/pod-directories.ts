@@ -173,7 +173,7 @@ export class PodDirectories {
     if (mounted !== undefined) return { kind: 'blocked', path: mounted, why: 'is mounted' };
     const kind = await this.#files.kindAt(this.of(uid));
     if (kind !== undefined && kind !== 'directory')
-      return { kind: 'blocked', path: this.of(uid), why: 'is no directory' };
+      return { kind: 'blocked', path: this.of(uid), why: 'is not a directory' };
     await this.removeEmptyDirs(uid, signal);
     for (const [name, depth] of Object.entries(volumeTrees)) {
       const left = await this.#removeEmpty(posix.join(this.of(uid), name), depth);

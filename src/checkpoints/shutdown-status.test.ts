@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isShutDown, shutDownStatus } from './shutdown-status.ts';
 
-test('marks a pod as failed that was terminated by a node shutdown, unless it had succeeded', () => {
+test('marks a pod that was terminated by a node shutdown as failed, unless it had succeeded', () => {
   const message = 'Pod was terminated in response to imminent node shutdown.';
   const before = [
     { type: 'Ready', status: 'False' },

@@ -39,7 +39,7 @@ function descriptorsPassedOn(): readonly number[] {
     .filter((fd) => fd > lastStandardStream && isPassedOn(fd));
 }
 
-/** The descriptor through which the list was read is closed by now. */
+/** The descriptor through which the list of descriptors was read is closed by now. */
 function isPassedOn(fd: number): boolean {
   try {
     const [, flags = ''] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? [];

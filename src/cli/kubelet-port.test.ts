@@ -54,7 +54,7 @@ test('sends no token to a process of another user', { skip: process.getuid?.() !
   }
 });
 
-test('limits the response of a listener, and the part of it that errors quote', async () => {
+test('limits the size of a response, and the part of the response that error messages quote', async () => {
   const server = createServer((request, response) => {
     if (request.url === '/error') {
       response.statusCode = 500;

@@ -284,7 +284,7 @@ const renamed: Readonly<Record<string, string>> = {
 };
 
 function flagNameOf(field: string): string {
-  // Removes the suffix Ms: only kubeling's names of duration fields have it.
+  // Removes the suffix Ms, which only kubeling's own names of duration fields have.
   const plain = field.replace(/Ms$/, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return renamed[field] ?? plain;
 }

@@ -137,7 +137,7 @@ test('overrides single feature gates by flags', async () => {
   assert.equal(origin(loaded, 'featureGates[ContainerCheckpoint]'), '--feature-gates');
 });
 
-test('replaces any other map of a file by the map of a flag', async () => {
+test('replaces a map of a file completely by the map of a flag, except for feature gates', async () => {
   const text = `${header}evictionHard: {memory.available: 1Gi, pid.available: "10"}\n`;
   const { config } = await load({ '/etc/k.yaml': text }, '--eviction-hard=nodefs.available<5%');
   assert.deepEqual(config.evictionHard, { 'nodefs.available': '5%' });
@@ -190,7 +190,7 @@ test('treats a zero as a value in fields where it has a meaning', async () => {
   assert.deepEqual(config.evictionHard, {});
 });
 
-test('derives the status report frequency from the update frequency in a file, not from its flag', async () => {
+test('derives the status report frequency from an update frequency in a file, but not from one set by a flag', async () => {
   const both = `${header}nodeStatusUpdateFrequency: 4s\nnodeStatusReportFrequency: 1m\n`;
   const one = await load({ '/etc/k.yaml': `${header}nodeStatusUpdateFrequency: 4s\n` });
   assert.equal(one.config.nodeStatusReportFrequencyMs, 4000);

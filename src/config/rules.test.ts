@@ -22,7 +22,10 @@ async function problemsOf(text: string, ...argv: string[]): Promise<readonly Fin
   }
 }
 
-/** Invalid configurations: the text from line 3 on, and each field with its expected message. */
+/**
+ * Invalid configurations: the lines after apiVersion and kind, and each field with a problem and
+ * its expected message.
+ */
 const broken: readonly (readonly [
   text: string,
   ...problems: (readonly [field: string, message: RegExp])[],
@@ -216,7 +219,7 @@ for (const [text, ...expected] of broken) {
       assert.equal(found.source, isDefault ? 'default' : '/k.yaml');
       assert.equal(found.line === undefined, isDefault);
     }
-    // A configuration may have more than one problem, but no unexpected one.
+    // An invalid configuration may have several problems, but each of them must be expected.
     for (const problem of problems)
       assert.ok(
         expected.some(([field]) => field === problem.field),

@@ -2,7 +2,10 @@ import { isIP } from 'node:net';
 import { posix } from 'node:path';
 import type { TextCheck } from './fields.ts';
 
-/** Checks of single texts. Each returns the expected form, or undefined if the text is valid. */
+/**
+ * Checks of single string values. Each returns a description of the expected form, or undefined if
+ * the value is valid.
+ */
 
 export const checkIpAddress: TextCheck = (value) => (isIP(value) === 0 ? 'an IP address' : undefined);
 

@@ -29,8 +29,8 @@ export interface RuleReport {
  */
 export interface Rule {
   /**
-   * The fields that the rule reads. It is skipped if one of them is unreadable, which was reported
-   * already. An unreadable entry of a map counts as missing.
+   * The fields that the rule reads. The rule is skipped if one of these fields is unreadable, which
+   * was reported already. An unreadable entry of a map counts as missing.
    */
   readonly reads: readonly FieldName[];
   check(subject: ValidatedConfig, report: RuleReport): void;

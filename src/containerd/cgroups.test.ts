@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { cgroupDirectories, cgroupHierarchies, cgroupOf } from './cgroups.ts';
 
 describe('cgroupHierarchies', () => {
-  it('returns each mounted hierarchy that shows the root of the cgroup tree', () => {
+  it('returns the mount points of whole cgroup hierarchies, not those of a subtree', () => {
     const mounts = [
       {
         mountPoint: '/sys/fs/cgroup',

@@ -3,8 +3,8 @@ import { type Clock, type Mount, realCgroupHost, removeCgroup } from '../lib/ind
 import { type Removal, readMounts } from './mounts.ts';
 
 /**
- * Returns the mounted cgroup hierarchies that show the root of the tree: one per controller on
- * cgroup v1, one on v2.
+ * Returns the mount points of the cgroup hierarchies that are mounted whole and not as a subtree:
+ * one per controller on cgroup v1, one on v2.
  */
 export function cgroupHierarchies(mounts: readonly Mount[]): readonly string[] {
   const found = mounts.filter((mount) => mount.fsType === 'cgroup' || mount.fsType === 'cgroup2');

@@ -143,8 +143,8 @@ function handlers(layout: Layout, facts: ConfigFacts): TomlTable {
 }
 
 /**
- * Returns a runtime handler. Each OCI runtime has a separate state directory, because it cannot
- * read that of another.
+ * Returns a runtime handler. Each OCI runtime has a separate state directory, because no OCI
+ * runtime can read the state of another one.
  */
 function handler(program: string, stateDir: string, facts: ConfigFacts): TomlTable {
   return {

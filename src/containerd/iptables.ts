@@ -20,7 +20,8 @@ export function rulesOfNetwork(
   isMeant: (sandboxId: string) => boolean = () => true,
 ): RuleCleanup {
   const ours = commentedRules(listing, network).filter((words) => isMeant(sandboxOf(commentOf(words))));
-  // An interrupted plugin may have filled the chain of a pod without a rule that references it.
+  // An interrupted plugin may have filled the chain of a pod without adding the rule that
+  // references the chain.
   const touched = ours.flatMap((words) => [words[1] ?? '', words[words.indexOf('-j') + 1] ?? '']);
   const chains = new Set(touched.filter((chain) => /^CNI-(DN-)?[0-9a-f]{8,}$/.test(chain)));
   // The rules inside the chains to delete are not listed, because they are deleted with their

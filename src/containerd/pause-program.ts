@@ -158,7 +158,7 @@ function programHeader({ type, flags, address, size, align }: Segment): Buffer {
   const header = Buffer.alloc(programHeaderSize);
   header.writeUInt32LE(type, 0);
   header.writeUInt32LE(flags, 4);
-  header.writeBigUInt64LE(address, 16); // virtual address; the file offset before it is 0
+  header.writeBigUInt64LE(address, 16); // virtual address; the preceding field, the file offset, is 0
   header.writeBigUInt64LE(address, 24); // physical address
   header.writeBigUInt64LE(size, 32); // size in the file
   header.writeBigUInt64LE(size, 40); // size in memory

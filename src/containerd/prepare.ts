@@ -93,8 +93,8 @@ async function makeDirectories(layout: Layout): Promise<void> {
 }
 
 /**
- * Returns the subnet of the existing bridge of this data directory, whose persisted subnet was
- * lost; without a bridge, a free subnet.
+ * Chooses the subnet when the persisted one was lost: that of the existing bridge of this data
+ * directory, or a free subnet if there is no bridge.
  */
 async function findSubnet({ layout, procDir }: PrepareDeps): Promise<string> {
   const routes = parseRouteTable((await readFileIfExists(join(procDir, 'net/route'))) ?? '');

@@ -166,7 +166,7 @@ export class PrivateContainerd {
     }, signal);
   }
 
-  /** Probes containerd once; may truncate its log if that exceeds its limit. */
+  /** Probes containerd once; may truncate the log of containerd if it exceeds the size limit. */
   async health(signal: AbortSignal): Promise<ContainerdHealth> {
     const own = await findOwnProcess(this.layout, this.#processes);
     if (own === undefined) return { state: 'not-running' };
@@ -383,8 +383,8 @@ export class PrivateContainerd {
   async #locked<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const { clock, random, readyDeadlineMs = defaultReadyDeadlineMs } = this.#options;
     await makeDirectory(this.layout.dir, 0o711);
-    // How long to wait for the lock: its holder may be replacing containerd, which takes a failed
-    // wait for the old process, its stop and a start.
+    // How long to wait for the lock: the process that holds it may be replacing containerd. It then
+    // waits in vain for the old containerd to serve, stops it and starts a new one.
     const waitMs = 2 * readyDeadlineMs + stopDeadlineMs + killDeadlineMs;
     return await withLockFile(
       this.layout.lockFile,

@@ -74,9 +74,9 @@ describe('tarArchive', () => {
   });
 
   it('the length of a pax record includes the digits of the length itself', () => {
-    // Besides the name and the length itself, a pax record has 7 bytes: " path=" and a newline.
-    // With a name of 91 bytes these are 98, and with the two digits of the length 100, which needs
-    // a third digit.
+    // A pax record consists of its own length, a space, "path=", the name and a newline. With a
+    // name of 91 bytes, everything except the length is 98 bytes; two digits for the length would
+    // make 100 bytes, which needs a third digit.
     for (const length of [91, 92, 93]) {
       const name = `ä${'x'.repeat(length - 2)}`;
       const [record] = readTar(tarArchive([file(name)]));

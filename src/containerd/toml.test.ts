@@ -62,7 +62,7 @@ describe('toToml: strings', () => {
     );
   });
 
-  it('writes any string so that JSON.parse of the escapes restores it', () => {
+  it('writes any string so that JSON.parse of the TOML string returns the same string', () => {
     // All TOML escapes in use have the same meaning in JSON.
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {

@@ -73,9 +73,9 @@ export interface CriClient extends CriCalls {
 const interfaceVersion = '0.1.0';
 const defaultRequestTimeoutMs = 120_000;
 /**
- * Minimum age of an ExecSync call before its cancellation is sent. A containerd shim whose ExecSync
- * is cancelled while it starts the command blocks for half a minute, also for the calls that stop
- * the pod.
+ * Minimum age of an ExecSync call before its cancellation is sent. If ExecSync is cancelled while a
+ * containerd shim starts the command, the shim answers no call for half a minute, not even those
+ * that stop the pod.
  */
 const minExecMs = 10_000;
 

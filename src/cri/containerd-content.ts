@@ -57,8 +57,8 @@ async function collectDigests(
   const metadata = { 'containerd-namespace': criNamespace };
   for await (const { info } of content.list(request, { signal, metadata })) {
     for (const { digest, labels } of info) {
-      // containerd stores in a label per registry a list of all repositories to which the content
-      // belongs.
+      // For each registry, containerd stores a label on the content that lists all repositories
+      // with this content.
       if (!(labels[label] ?? '').split(',').includes(path)) continue;
       digests.add(digest);
       for (const [name, value] of Object.entries(labels)) if (name.startsWith(childLabel)) digests.add(value);

@@ -10,7 +10,10 @@ import {
   TaskExit,
 } from './gen/containerd.ts';
 
-/** A containerd event of a container or sandbox: a hint to relist the pod, without its state. */
+/**
+ * A containerd event of a container or sandbox. It contains no state; it only says that the pod
+ * should be relisted.
+ */
 export interface ContainerdEvent {
   /** Id of the sandbox or container; containerd does not distinguish them. */
   readonly containerId: string;

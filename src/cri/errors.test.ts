@@ -27,7 +27,7 @@ const table: { readonly [Code in GrpcCode]: readonly [ErrorCode, ErrorKind] } = 
 };
 
 for (const [grpcCode, [code, kind]] of Object.entries(table)) {
-  test(`${grpcCode} becomes ${code} with the runtime's message`, () => {
+  test(`the gRPC status ${grpcCode} becomes the error code ${code} with the runtime's message`, () => {
     const cause = new GrpcError(grpcCode as GrpcCode, 'the reason');
     const error = translateError('startContainer', cause, open);
     assert.equal(error.code, code);
@@ -102,7 +102,7 @@ test("a timeout of the caller's signal becomes a deadline error", () => {
   assert.equal(translateError('version', late, AbortSignal.abort(late)).code, 'CRI_DEADLINE');
 });
 
-test("any other error becomes a failed call with the error's message", () => {
+test('any other error becomes CRI_FAILED with the message of that error', () => {
   const error = translateError('version', new TypeError('oops'), open);
   assert.deepEqual([error.code, error.message], ['CRI_FAILED', 'oops']);
   assert.equal(translateError('version', 'text', open).message, 'text');

@@ -10,7 +10,7 @@ async function lines(registry: MetricRegistry, pattern: RegExp): Promise<readonl
   return text.split('\n').filter((line) => !line.startsWith('#') && pattern.test(line));
 }
 
-test('counts and times calls by operation, with separate errors', async () => {
+test('counts runtime calls, their errors and their durations by operation', async () => {
   const registry = new MetricRegistry({ onError: fail });
   const metrics = criMetrics(registry);
   metrics.called('run_podsandbox', 500, undefined);

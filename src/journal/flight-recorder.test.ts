@@ -41,7 +41,7 @@ test('counts a repeated event instead of recording it again', async () => {
   assert.ok(entry?.is === 'event' && entry.count === 2 && entry.at - entry.since === 10_000);
 });
 
-test('records a pod that waits for the same reason once, and a new reason as another entry', () => {
+test('records the wait of a pod once while the reason is unchanged, and a new reason as another entry', () => {
   const recorder = new FlightRecorder({ clock: new VirtualClock() });
   const uid = podUid('u');
   for (const message of ['no image', 'no image', 'no network']) {
@@ -67,7 +67,7 @@ test('limits the number of pods and the number of entries per pod', () => {
   );
 });
 
-test('explainPod lists steps and events with the time since the first', async () => {
+test('explainPod lists steps and events, each with the time since the first entry', async () => {
   const clock = new VirtualClock();
   const recorder = new FlightRecorder({ clock });
   const { uid } = pod('web').metadata;
@@ -100,7 +100,7 @@ test('explainPod lists steps and events with the time since the first', async ()
   );
 });
 
-test('returns the histories of pods with one name in the order of their first entry', async () => {
+test('returns the histories of all pods with the same name in the order of their first entry', async () => {
   const clock = new VirtualClock();
   const recorder = new FlightRecorder({ clock });
   const started = { type: 'Normal', reason: 'Started', message: 'Container started' } as const;

@@ -92,7 +92,8 @@ export class FlightRecorder implements PodJournal {
     const flight = this.#flight(uid);
     const at = this.#clock.now();
     const last = flight.entries.last;
-    // A waiting pod records the same step on every sync: only the time of the last one is kept.
+    // The same step is recorded on every sync of a waiting pod: the repetitions become one entry
+    // with the time of the last sync.
     if (last?.is === 'step' && sameStep(last, step)) {
       flight.entries.replaceLast({ ...step, is: 'step', at });
       return;

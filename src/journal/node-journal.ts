@@ -71,8 +71,8 @@ export class NodeJournal {
   }
 
   /**
-   * Records a lasting problem once as a note, also when its message changes; for problems without a
-   * Kubernetes event.
+   * Records a lasting problem that has no Kubernetes event. Records it once, even if its message
+   * changes.
    */
   noteProblem(key: string, message: string): void {
     if (this.#problems.has(key)) return;

@@ -92,7 +92,7 @@ spec:
   ]);
 });
 
-test('rejects numbers that exceed the bits of their field', async () => {
+test('rejects numbers that do not fit into the integer type of their field', async () => {
   const { told } = await decode('spec: {containers: [{name: a, ports: [{containerPort: 2147483648}]}]}');
   assert.equal(told.length, 1);
   assert.match(told[0] ?? '', /containerPort: must be a whole number of 32 bits/);

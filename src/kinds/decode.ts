@@ -104,8 +104,8 @@ class Decoder {
         ? readScalar(type, tree.value)
         : { must: scalarNames[type] };
     if ('value' in read) return read.value;
-    // A wrong value is not shown in a bytes field, which is usually a secret, nor in a string
-    // field, because a password of digits is not a string.
+    // The message does not quote the wrong value of a bytes field, which is usually a secret, nor
+    // that of a string field, which may be a password that YAML reads as a number.
     const value = type === 'string' ? kindOf(tree) : show(tree);
     const current = type === 'bytes' ? '' : `: current value is ${value}`;
     this.#error(tree, path, `must be ${read.must}${current}`);

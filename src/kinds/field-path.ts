@@ -67,8 +67,8 @@ export class FieldPath {
 
 interface Found {
   /**
-   * The tree of the value; undefined when the value is missing from the text: `at` is then the
-   * position of its parent.
+   * The tree of the value; undefined when the text does not contain the value. In that case `at` is
+   * the position of its parent.
    */
   readonly tree: YamlTree | undefined;
   readonly at: TextPosition;

@@ -40,8 +40,8 @@ export type ListMerge =
   /** A set of scalars: the values of the patch are added. */
   | { readonly by: 'value' }
   /**
-   * Items with the same value in this field are merged; `keeps` says whether fields that the patch
-   * omits may stay.
+   * Items with the same value in the field `key` are merged; `keeps` says whether a merged item
+   * keeps all its fields or only those that the patch names.
    */
   | { readonly by: 'key'; readonly key: string; readonly keeps: 'all-fields' | 'named-fields' };
 

@@ -77,7 +77,7 @@ test('admits at most maxPods pods, and none during a node shutdown', () => {
   assert.equal(evaluated(pod, { isShuttingDown: true }), 'NodeShutdown');
 });
 
-test('does not count pending pods whose admission began later', () => {
+test('does not count other pending pods whose admission began after that of the pod', () => {
   const rest = Array.from({ length: 10 }, (_, index) => named(`p${index}`));
   assert.equal(evaluated(named('web'), { others: rest, later: ['p3'] }), 'admit');
 });

@@ -18,11 +18,14 @@ export interface AdmissionSources {
   readonly active: () => readonly Pod[];
   readonly isTerminating: (uid: PodUid) => boolean;
   /**
-   * The newest Node object that this kubelet has read; undefined before the first, and on a node
+   * The newest Node object that this kubelet has read; undefined until one was read, and on a node
    * without a cluster.
    */
   readonly node: () => Node | undefined;
-  /** Returns the Node object with the allocatable devices adapted to those the pod already has. */
+  /**
+   * Returns the Node object with the allocatable devices adapted to the devices that the pod
+   * already has.
+   */
   readonly nodeFor: (pod: Pod, node: Node) => Node;
   readonly abilities: () => RuntimeAbilities;
   readonly pressures: () => readonly string[];
@@ -63,8 +66,8 @@ export function admissionFacts(
 }
 
 /**
- * The active pods with which the pod competes for resources: without itself and the pending pods
- * whose admission began later.
+ * The active pods that compete with this pod for resources. The pod itself and pending pods whose
+ * admission began later are excluded.
  */
 function competitorsOf({ metadata: { uid } }: Pod, { pending, active }: AdmissionSources): readonly Pod[] {
   const later = pending.after(uid);
@@ -85,12 +88,13 @@ function nodePortProblem(pod: Pod, nodePorts: ReadonlySet<number> = new Set()): 
   return port === undefined ? undefined : `host port ${port} is used by the node itself`;
 }
 
-/** A disk size larger than any disk. */
+/** The ephemeral storage of a node whose disk size is unknown: larger than any disk. */
 const anyDisk = `${Number.MAX_SAFE_INTEGER}`;
 
 /**
- * The Node as this kubelet would register it, for as long as the API server has not returned one: the static pods that
- * serve that API must pass admission first. The size of its disk is not known here, so no pod is rejected for it.
+ * The Node object as this kubelet would register it. Admission uses it until the API server has
+ * returned the Node object, because static pods that run this API server must be admitted before
+ * that. The size of the disk is not known here, so no pod is rejected for it.
  */
 export function configuredNode(settings: KubeletSettings): Node {
   const { nodeName: name, nodeLabels, capacity, reserved, withheld = reserved, maxPods } = settings;

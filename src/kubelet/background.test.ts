@@ -18,8 +18,8 @@ const untilAborted = (signal: AbortSignal) =>
   });
 
 /**
- * Returns a loop whose runs end with the results in `ends`, one per run; the run after them waits
- * for the abort.
+ * Returns a fake background loop: each of its runs ends with the next result in `ends`; when there
+ * are no more results, a run waits for the abort.
  */
 function endsWith(ends: (() => Promise<void>)[]): BackgroundLoop & { begun: number } {
   const loop = {
@@ -32,7 +32,7 @@ function endsWith(ends: (() => Promise<void>)[]): BackgroundLoop & { begun: numb
   return loop;
 }
 
-test('restarts a loop that ended or failed with back-off, logs it, and reports it as a problem while it is down', async () => {
+test('a loop that ended or failed is restarted with back-off, logged, and reported as a problem while it is down', async () => {
   const { clock, background, messages } = createHarness();
   const end = new AbortController();
   const loop = endsWith([
@@ -59,7 +59,7 @@ test('restarts a loop that ended or failed with back-off, logs it, and reports i
   assert.equal(messages().length, 4, 'an abort is not logged');
 });
 
-test('a critical loop that fails ends the work and the other loops with its error', async () => {
+test('when a critical loop fails, the main work and the other loops end with the error of that loop', async () => {
   const { clock, background } = createHarness();
   const bug = new Error('a bug');
   const loop: BackgroundLoop = {

@@ -52,7 +52,10 @@ export class KubeletEndpoints {
     this.#connectedNode = node;
   }
 
-  /** All images of a node with a cluster, also those that the Node object leaves out. */
+  /**
+   * All images of the node, also those that the Node object leaves out; empty on a node without a
+   * cluster.
+   */
   images(): readonly ContainerImage[] {
     return this.#connectedNode?.images ?? [];
   }

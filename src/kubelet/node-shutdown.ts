@@ -29,8 +29,8 @@ export async function openNodeShutdown(
     async terminatePod(pod, graceOverrideSeconds, signal) {
       const kill = { why: 'other' as const, graceOverrideSeconds, statusFn: shutDownStatus };
       await control.killPodNow(pod, kill, signal);
-      // Waits until the volumes of the pod are unmounted: that may need pods that are stopped
-      // later, such as CSI drivers.
+      // Waits until the volumes of the pod are unmounted, because unmounting may need pods that are
+      // stopped later in the shutdown, such as CSI drivers.
       while (!queries.shouldPodBeFinished(pod.metadata.uid)) await clock.sleep(pollMs, signal);
     },
     async reported(pods, signal) {

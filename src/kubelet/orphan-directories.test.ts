@@ -79,7 +79,7 @@ test('records a node event after ten minutes, and another when the directory is 
   assert.deepEqual(orphans.counts, { orphans: 0, blocked: 0 });
 });
 
-test('stops reporting a directory that another process removed, and reports a failure as the reason', async () => {
+test('reports the error of a failed removal as the reason, and stops reporting a directory that another process has removed', async () => {
   const { keepHouse, records, orphans } = createHarness(async () => {
     throw new Error('EBUSY: resource busy, rmdir /root/pods/u1/x');
   });

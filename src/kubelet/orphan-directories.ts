@@ -54,8 +54,8 @@ export class OrphanDirectories {
   }
 
   /**
-   * Starts the removals that are due. `orphans` are all current orphan directories: directories not
-   * in it are dropped.
+   * Starts the removals that are due. `orphans` are all current orphan directories; directories
+   * that are not in it are no longer retried.
    */
   removeSoon(orphans: ReadonlySet<PodUid>, signal: AbortSignal): void {
     for (const uid of this.#blocked.keys()) if (!orphans.has(uid)) this.#removed(uid);

@@ -98,7 +98,7 @@ function createHarness() {
   return { clock, cleanups, state, acts, cgroupRules, snapshot };
 }
 
-test('terminates pods that are not desired, keeps their directories while they run, and counts both', () => {
+test('terminates a pod that is not desired, keeps its directory while it runs, and counts the pod and its worker', () => {
   const { cleanups, acts, snapshot, state, cgroupRules } = createHarness();
   const running = [runtimePod(expected), runtimePod(gone)];
   cleanups.run(

@@ -118,8 +118,8 @@ export class PodCleanups implements AsyncDisposable {
     const orphanDirectories = this.#removeDirectories(snapshot, alive, signal);
     const active = desired.filter((pod) => this.#deps.isActive(pod));
     const restarted = this.#startMissing(desired, known);
-    // The worker of a pod is newer than the runtime list, so it decides whether containers of the
-    // pod run.
+    // The worker of a pod has newer information than the runtime list, so the worker decides
+    // whether containers of the pod run.
     const withoutWorker = running.filter(({ uid }) => !snapshot.withWorker.has(uid) && !withWorker.has(uid));
     const orphaned = this.#terminateOrphans(withoutWorker);
     for (const uid of orphaned) known.set(uid, orphanWorker);
@@ -143,8 +143,8 @@ export class PodCleanups implements AsyncDisposable {
   }
 
   /**
-   * Whether no worker needs another round: a worker needs one if it terminates its pod or can be
-   * dropped.
+   * Whether all workers are settled: no worker terminates its pod or can be dropped, so
+   * housekeeping has nothing more to do for them.
    */
   #areSettled(known: ReadonlyMap<PodUid, WorkerSummary>): boolean {
     const { queries } = this.#deps.workers;
@@ -243,8 +243,8 @@ export class PodCleanups implements AsyncDisposable {
   }
 
   /**
-   * Pods of the last round that are missing in this one are deleted: their cached records are
-   * dropped.
+   * Pods of the previous round that are missing in the current round are deleted: cached data about
+   * them is dropped.
    */
   #dropDeleted(now: ReadonlySet<PodUid>): void {
     const gone = [...(this.#previousUids ?? [])].filter((uid) => !now.has(uid));
@@ -257,5 +257,8 @@ export class PodCleanups implements AsyncDisposable {
   }
 }
 
-/** The summary for the worker of a runtime pod whose termination was just requested. */
+/**
+ * The summary of the worker for a pod that only the runtime has and whose termination was just
+ * requested.
+ */
 const orphanWorker: WorkerSummary = { state: 'terminating', orphan: true, hasConfig: false, isStatic: false };

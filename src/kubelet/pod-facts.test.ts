@@ -44,7 +44,7 @@ describe('PodFacts', () => {
     assert.equal(factsOf({}).podOfWorkerOrSource(uid), undefined);
   });
 
-  it('counts a pod as active until it has finished, and a terminating one until it is removed', () => {
+  it('counts a pod as active until it has finished, and a terminating pod until it is removed', () => {
     const expected = podOf();
     assert.deepEqual(factsOf({ wanted: expected }).activePods(), [expected]);
     assert.deepEqual(factsOf({ wanted: expected, phase: 'Failed' }).activePods(), []);

@@ -121,8 +121,9 @@ export class PodHandlers implements SyncHandler {
   }
 
   /**
-   * Whether a config update may give housekeeping work. New pods and new statuses give none, except
-   * a new pod whose UID has a worker: it may have to wait until its predecessor has terminated.
+   * Whether a config update may cause work for housekeeping. New pods and new statuses cause none,
+   * except a new pod whose UID has a worker: it may have to wait until the previous pod with this
+   * UID has terminated.
    */
   #needsHousekeeping(op: ConfigUpdate['op'], pods: readonly Pod[]): boolean {
     if (op === 'ADD') return pods.some((pod) => this.#deps.workers.has(pod.metadata.uid));
@@ -234,7 +235,9 @@ export class PodHandlers implements SyncHandler {
     }
   }
 
-  /** A change of a mirror pod syncs its static pod; a mirror pod without one is ignored. */
+  /**
+   * A change of a mirror pod syncs its static pod; a mirror pod without a static pod is ignored.
+   */
   #touchStatic(mirror: Pod): void {
     const { pod } = this.#deps.pods.getPodAndMirrorPod(mirror);
     if (pod !== undefined && isStaticPod(pod)) this.#update(pod, 'update');

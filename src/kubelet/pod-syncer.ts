@@ -88,7 +88,8 @@ export interface SyncerDeps {
   /** Whether a source still has the pod; if not, none of its data has to be retained. */
   readonly isDesired: (uid: PodUid) => boolean;
   /**
-   * The UID of another running pod of the same name that no source has; undefined if there is none.
+   * The UID of another pod of the same name that is still running although no source has it;
+   * undefined if there is none.
    */
   readonly orphanWithNameOf: (pod: Pod) => PodUid | undefined;
   /** The reasons why pods without host network cannot start now; empty when they can. */
@@ -366,8 +367,8 @@ export class KubeletPodSyncer implements PodSyncer {
         throw error;
       }),
     ] as const;
-    // If creating the cgroup or the directories fails, the sync still waits for the other of the two,
-    // so that none of its work continues in the background.
+    // If creating the cgroup fails, the sync still waits for the creation of the directories, and
+    // vice versa, so that no work continues in the background.
     await Promise.allSettled(creations);
     const [cgroup] = await Promise.all(creations);
     if (cgroup === 'created') this.#deps.resizes.cgroupCreated(pod);
@@ -433,7 +434,7 @@ export class KubeletPodSyncer implements PodSyncer {
       devices: (container) => this.#deps.deviceStatus?.(pod.metadata.uid, container) ?? [],
       ...this.#deps.resizes.statusOf(pod, observed),
       recursiveReadOnly: this.#deps.supportsRecursiveReadOnly(handler) ? 'supported' : 'unsupported',
-      // A deadline is not applied while containers start, but with the next sync.
+      // activeDeadlineSeconds is not applied while containers start, but with the next sync.
       eviction: state === 'starting' ? undefined : this.#pastDeadline(pod, previous),
     });
     const status = statuses.setPodStatus(pod, change === undefined ? generated : change(generated));
@@ -451,9 +452,9 @@ export class KubeletPodSyncer implements PodSyncer {
 }
 
 /**
- * The observation after the sync. A container that this sync stopped in order to replace it keeps
- * its state from before the sync, because a pod with restartPolicy Never could not report its exit
- * correctly.
+ * The observation after the sync. If the sync stopped a container in order to replace it, the
+ * container keeps its state from before the sync, because the status of a pod with restartPolicy
+ * Never could not report the exit of that container correctly.
  */
 function withoutExitsOf(stopped: ReadonlySet<string>, now: ObservedPod, seen: ObservedPod): ObservedPod {
   if (stopped.size === 0) return now;

@@ -106,8 +106,8 @@ export interface KubeletSettings {
   /** The number of user and group IDs for each pod with a user namespace; 65536 by default. */
   readonly idsPerPod?: number | undefined;
   /**
-   * The range of user and group IDs for user namespaces; by default all except those of the
-   * machine.
+   * The range of user and group IDs for user namespaces; by default all IDs except those that the
+   * machine itself uses.
    */
   readonly userIds?: { readonly first: number; readonly length: number } | undefined;
   /** Whether the kernel enforces the `sizeLimit` of emptyDir volumes on disk; off by default. */
@@ -120,8 +120,8 @@ export interface KubeletSettings {
   /** Shutdown grace periods of pods by priority; without it a shutdown is not delayed. */
   readonly shutdownGroups?: readonly ShutdownGroup[] | undefined;
   /**
-   * Whether Guaranteed pods get exclusive CPUs and memory, which prevents their resize; none by
-   * default.
+   * Whether Guaranteed pods get exclusive CPUs and exclusive memory, which prevents a resize of
+   * these pods; by default they get neither.
    */
   readonly exclusive?: { readonly cpu: boolean; readonly memory: boolean } | undefined;
   readonly podPidsLimit: number;

@@ -22,8 +22,8 @@ export interface LifecycleHint {
 /** The inputs of the sync loop. */
 export interface SyncLoopInputs {
   /**
-   * Delivers functions that are called when the input is handled, so that each returns the newest
-   * update, or undefined if there is none.
+   * Config updates, each as a function that is called when the input is handled: it returns the
+   * newest update, or undefined if there is none.
    */
   readonly config: LoopInput<() => ConfigUpdate | undefined>;
   readonly pleg: LoopInput<LifecycleHint>;

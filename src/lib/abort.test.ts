@@ -188,7 +188,7 @@ test('the first failure of allOrAbort aborts the rest, and no listener is left',
   assert.equal(listeners(parent.signal), 0);
 });
 
-test('work with an abort grace ends by itself within it and leaves no listener', async () => {
+test('work that ends within its abort grace is not aborted and leaves no listener', async () => {
   const clock = new VirtualClock();
   const parent = new AbortController();
   const { promise, resolve } = Promise.withResolvers<string>();

@@ -7,7 +7,7 @@ import { apiTime, realClock, strictlyIncreasing } from './clock.ts';
 const day = 24 * 60 * 60 * 1000;
 const longest = 2 ** 31 - 1;
 
-test('stamps of the real clock are strictly increasing and close to its monotonic time', () => {
+test('`stamp` of the real clock returns strictly increasing values close to its monotonic time', () => {
   const clock = realClock();
   let last = clock.stamp();
   for (let i = 0; i < 20_000; i++) {
@@ -18,7 +18,7 @@ test('stamps of the real clock are strictly increasing and close to its monotoni
   assert.ok(Math.abs(clock.monotonicMs() - last) < 1000);
 });
 
-test('stamps increase even if the clock repeats a reading or goes back', () => {
+test('`stamp` returns increasing values even if the clock repeats a reading or goes back', () => {
   const readings = fc.array(fc.double({ min: 0, max: 1e15, noNaN: true }), { minLength: 2 });
   fc.assert(
     fc.property(readings, fc.nat(3), (values, repeats) => {
@@ -31,7 +31,7 @@ test('stamps increase even if the clock repeats a reading or goes back', () => {
   );
 });
 
-test('a million stamps of a clock that stands still span less than a millisecond', () => {
+test('on a stopped clock, a million calls of `stamp` advance its value by less than a millisecond', () => {
   const stamp = strictlyIncreasing(() => 86_400_000);
   let last = 0;
   for (let i = 0; i < 1_000_000; i++) last = stamp();

@@ -105,9 +105,9 @@ export interface ReadJsonOptions<T> {
 }
 
 /**
- * Reads a JSON file. Its content never appears in an error, because it may be a secret:
- * FILE_NOT_FOUND when it is missing, FILE_CORRUPT when the content is invalid, FILE_READ when it
- * cannot be read.
+ * Reads a JSON file. Throws FILE_NOT_FOUND when it is missing, FILE_CORRUPT when the content is
+ * invalid, and FILE_READ when it cannot be read. The content never appears in an error, because it
+ * may be a secret.
  */
 export async function readJsonFile<T>(path: string, options: ReadJsonOptions<T>): Promise<T> {
   const text = await readText(path, options.maxBytes ?? 16 * 2 ** 20);

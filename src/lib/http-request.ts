@@ -91,8 +91,8 @@ function open({ scheme, host, port, target, headers }: HttpRequest) {
 }
 
 /**
- * The maximum size of the request headers. Servers reject larger ones, and a probe would repeat
- * them.
+ * The maximum size of the request headers. Servers reject larger headers, and a probe would send
+ * them again and again.
  */
 const maxRequestHeaderBytes = 65_536;
 

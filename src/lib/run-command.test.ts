@@ -124,7 +124,7 @@ describe('runCommand', () => {
       message: /within 1500 ms/,
     });
     const [parent = 0, child = 0] = await pids.read();
-    // The time of the deadline and of the grace period after SIGTERM.
+    // The time until the deadline, plus the grace period after SIGTERM.
     await time.advance(1500 + 1000);
     await refused;
     await until(() => isGone(parent) && isGone(child));

@@ -70,7 +70,7 @@ export function runCommand(command: Command, signal: AbortSignal): Promise<Comma
 
 /**
  * The error for an argument with NUL. The kernel ends a string at its first NUL, and Node.js
- * rejects it with an unspecific error.
+ * rejects such an argument with an unspecific error.
  */
 function argumentWithNul({ file, args }: Command): KubelingError {
   const found = [file, ...args].find((text) => text.includes('\0')) ?? '';

@@ -70,7 +70,7 @@ test('a reporter that throws does not affect the sender of an event', () => {
   events.emit('stopped', 0);
 });
 
-test('a subscriber added during an event receives the next one; a removed one does not receive this one', () => {
+test('a subscriber added during the delivery of an event receives only later events, and one removed during the delivery is no longer called', () => {
   const { events } = setUp();
   const observed: string[] = [];
   events.on('stopped', () => {

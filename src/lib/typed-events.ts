@@ -2,9 +2,7 @@ import { type Buffering, Subscription } from './subscription.ts';
 
 type Subscriber<P> = (payload: P) => unknown;
 
-/**
- * Called for each subscriber that failed; `event` is the name of its subscription. Must not throw.
- */
+/** Called for each subscriber that failed; `event` is the name of the event. Must not throw. */
 export type SubscriberFailed = (error: unknown, event: string) => void;
 
 /**
@@ -28,7 +26,7 @@ export class TypedEvents<Payloads extends object> {
     this.#onError = onError;
   }
 
-  /** Whether an event has subscribers, so that a costly payload needs to be built. */
+  /** Whether the event has subscribers; if not, the sender need not build a costly payload. */
   hasSubscribers(name: keyof Payloads): boolean {
     return this.#subscribers.has(name);
   }

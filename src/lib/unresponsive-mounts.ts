@@ -168,8 +168,9 @@ export class UnresponsiveMounts {
   }
 
   /**
-   * The mount table is long and needed often, so it is cached for a short time. A check with it may
-   * be outdated, but a file system can become unresponsive right after any check.
+   * The mount table is long and needed often, so it is cached for a short time. The result of a
+   * check may therefore be outdated, which cannot be avoided: a file system can become unresponsive
+   * right after any check.
    */
   async #mounts(): Promise<MountTable> {
     const recent = this.#recent();

@@ -1,7 +1,7 @@
 /**
  * Divides long work into slices of a fixed number of steps, and yields to the event loop between
- * them. It counts steps instead of measuring time, so that work within one slice never yields, with
- * a virtual clock as with the real one.
+ * them. It counts steps instead of measuring time, so work shorter than one slice never yields,
+ * whether the clock is real or virtual.
  */
 export class YieldingCounter {
   readonly #stepsPerTurn: number;

@@ -75,7 +75,7 @@ const written = (spec: object, annotations?: object) => ({
   spec,
 });
 
-test('keeps the fields of a volume that the volume controller sets and drops other changes', () => {
+test('applying a manifest keeps the volume fields that the volume controller has set, and reverts other changes', () => {
   const marks = { 'pv.kubernetes.io/bound-by-controller': 'yes', note: 'by hand' };
   const wanted = written({ capacity: { storage: '1Gi' } }, { own: 'a' });
   assert.deepEqual(mergeServerFields(wanted, stored({ capacity: { storage: '2Gi' }, claimRef }, marks)), {

@@ -25,7 +25,7 @@ export interface ManifestApplier {
    * changes are applied faster than they are persisted.
    */
   whenAcceptingWrites(signal: AbortSignal): Promise<void>;
-  /** The name of the object with its plural and namespace; throws if it has none. */
+  /** The name of the object with its plural and namespace; throws if the object has no name. */
   nameOf(object: JsonObject): string;
 }
 
@@ -170,7 +170,10 @@ export function mergeServerFields(desired: JsonObject, before: StoredObject): Js
   };
 }
 
-/** Keeps the binding of a volume or claim, unless the manifest names another one. */
+/**
+ * Keeps the binding between a volume and a claim, unless the manifest names a different volume or
+ * claim.
+ */
 function bindingOf(spec: JsonObject, before: JsonObject): JsonObject {
   const own = Object.entries(before).filter(
     ([name, value]) =>

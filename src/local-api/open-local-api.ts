@@ -62,7 +62,10 @@ export interface LocalApiOptions {
   };
   /** The name of the only node. */
   readonly nodeName: string;
-  /** Further DNS names for the server certificate besides loopback; read repeatedly. */
+  /**
+   * Returns further DNS names for the server certificate besides loopback; called again at each
+   * check of the certificates.
+   */
   readonly hostnames: () => readonly string[];
   readonly addresses: () => readonly string[];
   /** The address of a node's kubelet, if it differs from the one in the node status. */
@@ -338,7 +341,7 @@ function isReady(node: StoredObject | undefined): boolean {
   return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
 }
 
-/** The API server stops when one of its loops fails. */
+/** The API server stops when one of its background tasks fails. */
 async function runAll(loops: readonly Controller[], logger: Logger, signal: AbortSignal): Promise<void> {
   await Promise.all(
     loops.map(async (loop) => {

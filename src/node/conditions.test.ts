@@ -73,7 +73,7 @@ test('sends events for initial pressure conditions, but not for initial readines
   );
 });
 
-test('sets Ready to False with each problem once', () => {
+test('sets Ready to False and lists each problem once in its message', () => {
   const one = nodeConditions(first, { ...well, problems: ['container runtime is down'] });
   assert.deepEqual(
     one.events.map(({ reason }) => reason),

@@ -30,10 +30,10 @@ export interface HostFirewallDeps {
 const checkEveryMs = 60_000;
 
 /**
- * Drops packets to loopback addresses that did not start on loopback. A network plugin sets
- * `route_localnet` on a bridge for host ports, and the kernel then routes such packets in
- * (CVE-2020-8558). Replies to local connections, and packets that a rule for a host port or a
- * service redirected, are accepted.
+ * Drops packets that come from an address outside of 127.0.0.0/8 and are sent to a loopback
+ * address. A network plugin sets `route_localnet` on a bridge for host ports, and the kernel then
+ * routes such packets in (CVE-2020-8558). Replies to local connections, and packets that a rule for
+ * a host port or a service redirected, are accepted.
  */
 const loopbackPackets = [
   ...['-d', '127.0.0.0/8', '!', '-s', '127.0.0.0/8'],

@@ -35,7 +35,7 @@ test('removes a label that is not configured any more if no other client changed
   assert.deepEqual(labelChanges(node({ zone: 'z' }, memory), { ...settings, labels: { zone: 'z' } }), {});
 });
 
-test('ignores an annotation of recorded labels whose value is invalid', () => {
+test('ignores the annotation that records the configured labels if its value is invalid', () => {
   for (const text of ['{', 'null', '7', '[1]']) assert.deepEqual(labelsOf(node({}, text)), {});
   assert.deepEqual(labelsOf(node({}, '{"a":1,"b":"x"}')), { b: 'x' });
   assert.equal(labelMemory(settings), undefined);

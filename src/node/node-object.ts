@@ -75,8 +75,8 @@ function attachDetach(
 
 /**
  * The labels that a kubelet sets on its node. Those of --node-labels are recorded in an annotation
- * of the Node: it changes in the same write, is deleted with the Node, and survives the loss of the
- * machine's disk.
+ * of the Node: the annotation changes in the same write as the labels, is deleted with the Node,
+ * and survives the loss of the machine's disk.
  */
 export const ownLabelsAnnotation = 'kubeling.dev/node-labels';
 

@@ -74,7 +74,7 @@ export class Registration {
       writer.created(node, computed);
       return node;
     } catch (error) {
-      // A kubelet without permission to create nodes uses one that an administrator created.
+      // A kubelet without permission to create nodes uses a Node that an administrator created.
       if (!isApiCode(error, 'API_CONFLICT', 'API_FORBIDDEN')) throw error;
       return await this.#adopt(await this.#existing(error, signal), known, signal);
     }
@@ -89,7 +89,7 @@ export class Registration {
     }
   }
 
-  /** Adds everything that an existing Node lacks in one write: labels, annotations and status. */
+  /** Adds in one write everything that an existing Node lacks: labels, annotations and status. */
   async #adopt(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<Node> {
     const { settings, writer, resources, log } = this.#deps;
     this.#logDifferences(existing);

@@ -88,7 +88,7 @@ test('writes an unchanged status about every five minutes', async () => {
   await stop();
 });
 
-test('writes a changed status with the next check, and immediately after a hint', async () => {
+test('writes a changed status at the next regular check, and immediately when a check is requested', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   await environment.clock.advance(1_000);
@@ -104,7 +104,7 @@ test('writes a changed status with the next check, and immediately after a hint'
   await stop();
 });
 
-test('limits hints to two status checks a second', async () => {
+test('limits requested status checks to two a second', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   const before = environment.looks;

@@ -52,7 +52,7 @@ export class StatusLoop {
       await this.#check(signal);
       const untilNextMs = jitter(random, settings.updateFrequencyMs, 0.04);
       const pauseMs = Math.min(untilNextMs, this.#missingNode.untilDeletedMs());
-      // The minimum interval of status checks that hints request.
+      // The minimum interval of status checks that are requested besides the regular ones.
       await clock.sleep(Math.min(minIntervalMs, pauseMs), signal);
       await hints.wait(Math.max(0, pauseMs - minIntervalMs), signal);
     }

@@ -47,7 +47,7 @@ test('rejects reading an object that no pod refers to', async () => {
   await assert.rejects(read(), { code: 'OBJECT_NOT_REGISTERED' });
 });
 
-test('sends one request for the latest version per TTL, and requests any cached version in later ones', async () => {
+test('sends at most one request per TTL: the first for the latest version, later ones for any version that the API server has cached', async () => {
   const { clock, asked, store, read } = createHarness();
   store.add(object, one);
   await read();

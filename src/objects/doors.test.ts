@@ -15,7 +15,7 @@ import {
 } from '../runtime/index.ts';
 import { makePodObjects, PodServiceAccounts, requiredSecret, Services } from './index.ts';
 
-/** Tests package objects through the interfaces that other packages use. */
+/** Tests the objects package through the interfaces that other packages use. */
 const { signal } = new AbortController();
 
 function createHarness() {

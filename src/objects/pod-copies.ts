@@ -57,7 +57,10 @@ export class ApiPodCopies {
   readonly #hints: HintLatch;
   /** Pending writes and removals by pod UID. */
   readonly #dirty = new Map<PodUid, Pod | 'gone'>();
-  /** The UIDs of the complete list of pods, while copies of other pods still have to be removed. */
+  /**
+   * The UIDs in the complete list of pods, until the copies of all pods that are not in it have
+   * been removed; undefined otherwise.
+   */
   #listed: readonly string[] | undefined;
 
   constructor(deps: ApiPodCopiesDeps) {
@@ -115,7 +118,7 @@ export class ApiPodCopies {
  * precedence over them.
  */
 const waitForServerMs = 10_000;
-/** How long after the start every desired pod has been synced and has registered its references. */
+/** The time after the start in which every desired pod is synced and registers its references. */
 const registeredAfterMs = 120_000;
 
 export interface StartFromCopiesDeps {

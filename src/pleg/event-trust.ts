@@ -46,7 +46,7 @@ export class EventTrust implements Disposable {
   #state: TrustState = 'untrusted';
   #notBeforeMs = 0;
   #lastProofMs: number | undefined;
-  /** The stamp from which events are known to arrive; earlier changes may have no event. */
+  /** The timestamp from which events are known to arrive; earlier changes may have no event. */
   #reliableSince: number | undefined;
   #timer: Timer | undefined;
 
@@ -91,8 +91,8 @@ export class EventTrust implements Disposable {
   }
 
   /**
-   * Called with the changes that a relist found since the previous relist, which started at the
-   * stamp.
+   * Called with the changes that a relist found since the previous relist, and with the start
+   * timestamp of the previous relist.
    */
   changed(changes: readonly ItemChange[], unchangedAt: number): void {
     const judged = this.#reliableSince !== undefined && unchangedAt > this.#reliableSince;
@@ -186,8 +186,8 @@ export class EventTrust implements Disposable {
 }
 
 /**
- * The events of which one must have been received for the change; none for changes without an
- * event, such as a container that fails to start.
+ * The events that announce the change, of which one must have been received; empty for changes
+ * without an event, such as a container that fails to start.
  */
 function announcementsOf({ from, to }: ItemChange): readonly What[] {
   if (to === 'running') return ['started'];

@@ -152,7 +152,7 @@ test("releases a worker only by a relist that started after the worker's sync en
   await waiting;
 });
 
-test('a failed relist reports no events, leaves the cache and its stamp unchanged, and is logged once', async () => {
+test('a failed relist reports no events, leaves the cache and its timestamp unchanged, and is logged once', async () => {
   await using node = new Watched();
   node.runtime.set('a', 'web', 'running');
   await settle();
@@ -302,7 +302,7 @@ test('relists a pod immediately when a waiter needs it or a relist is requested'
   assert.deepEqual(node.take(), ['list a', 'observe a']);
 });
 
-test('releases waiters whose stamp is older than the relist in progress, without a further relist', async () => {
+test('releases waiters whose timestamp is older than the relist in progress, without a further relist', async () => {
   await using node = new Watched({ events: 'provoked' });
   node.runtime.set('a', 'web', 'running');
   await node.clock.advance(2_000);

@@ -83,7 +83,7 @@ export class Pleg {
   readonly #queue = new Subscription<PodLifecycleEvent>({ keep: 'each', capacity: queueCapacity });
   readonly #podRelists: WorkQueue<PodUid>;
   readonly #relists: WorkQueue<'all' | 'unknown'>;
-  /** The stamp at which each requested relist was requested, by pod. */
+  /** The timestamp at which each requested relist was requested, by pod. */
   readonly #requests = new Map<PodUid, number>();
   #lastRelistMs = Number.NEGATIVE_INFINITY;
 
@@ -143,8 +143,8 @@ export class Pleg {
   }
 
   /**
-   * The UIDs of pods with that name that have a running container, possibly one that a previous
-   * kubelet process started.
+   * The UIDs of pods with the given name that have a running container, possibly one that a
+   * previous kubelet process started.
    */
   runningUnder(name: string, namespace: string): readonly PodUid[] {
     return this.#relister.records.runningUnder(name, namespace);

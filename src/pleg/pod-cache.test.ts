@@ -43,7 +43,7 @@ test('blocks getNewerThan for an unknown pod before the first relist of all pods
   assert.equal(cache.waiting, 0);
 });
 
-test('releases waiters by an observation with a newer stamp, not by one with the same stamp', async () => {
+test('releases waiters by an observation with a newer timestamp, not by one with an equal timestamp', async () => {
   for (const tell of [
     (cache: PodCache, stamp: number) => void cache.set(uid, seen(), stamp),
     (cache: PodCache, stamp: number) => cache.setObserved(uid, stamp),

@@ -11,7 +11,7 @@ interface Entry {
   /** The last successful observation of the pod. */
   readonly lastSeen: ObservedPod | undefined;
   readonly modified: number;
-  /** The stamp of the last relist of the pod, with or without changes. */
+  /** The start timestamp of the last relist of the pod, with or without changes. */
   readonly observed: number;
 }
 
@@ -23,8 +23,8 @@ interface Waiter {
 const never = Number.NEGATIVE_INFINITY;
 
 /**
- * The last observation of each pod. Stamps are taken before the runtime is called, so an
- * observation with a newer stamp reflects a state after the older stamp. A missing entry means that
+ * The last observation of each pod. The timestamp of an observation is taken before the runtime is
+ * called, so an observation reflects a state after any older timestamp. A missing entry means that
  * the runtime has no container or sandbox of the pod.
  */
 export class PodCache {
@@ -33,12 +33,14 @@ export class PodCache {
   #awaited: (uid: PodUid, stamp: number) => void = () => {};
   #global = never;
 
-  /** `listener` is called when a caller starts to wait for an observation newer than the stamp. */
+  /**
+   * `listener` is called when a caller starts to wait for an observation newer than the timestamp.
+   */
   onAwaited(listener: (uid: PodUid, stamp: number) => void): void {
     this.#awaited = listener;
   }
 
-  /** Every entry is newer than this stamp; undefined before the first relist of all pods. */
+  /** Every entry is newer than this timestamp; undefined before the first relist of all pods. */
   get globalStamp(): number | undefined {
     return this.#global === never ? undefined : this.#global;
   }
@@ -70,7 +72,7 @@ export class PodCache {
     return this.#waiters.has(uid);
   }
 
-  /** Whether the cached observation started after the stamp. */
+  /** Whether the cached observation started after the timestamp. */
   isNewer(uid: PodUid, stamp: number): boolean {
     const entry = this.#entries.get(uid);
     return (
@@ -78,14 +80,14 @@ export class PodCache {
     );
   }
 
-  /** Waits for an observation that started after the stamp; rejects when it failed. */
+  /** Waits for an observation that started after the timestamp; rejects when it failed. */
   async getNewerThan(uid: PodUid, stamp: number, signal: AbortSignal): Promise<ObservedPod> {
     signal.throwIfAborted();
     if (this.isNewer(uid, stamp)) return this.get(uid);
     return outcomeOf(await this.#wait(uid, stamp, signal));
   }
 
-  /** Stores an observation; returns whether it was stored: a newer one is kept. */
+  /** Stores an observation; returns false if a newer one is already stored. */
   set(uid: PodUid, look: Observation, stamp: number): boolean {
     const before = this.#entries.get(uid);
     if (before !== undefined && before.modified > stamp) return false;
@@ -105,14 +107,14 @@ export class PodCache {
   }
 
   /**
-   * Records that the runtime has no container or sandbox of the pod. Its waiters are released by
-   * the stamp of a relist of all pods.
+   * Records that the runtime has no container or sandbox of the pod. The pod's waiters are released
+   * by the timestamp of a relist of all pods.
    */
   delete(uid: PodUid): void {
     this.#entries.delete(uid);
   }
 
-  /** Called with the stamp of a relist of all pods after all its entries are stored. */
+  /** Called with the timestamp of a relist of all pods after all its entries are stored. */
   setGlobal(stamp: number): void {
     this.#global = Math.max(this.#global, stamp);
     for (const uid of [...this.#waiters.keys()]) this.#release(uid);

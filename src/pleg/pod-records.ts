@@ -6,7 +6,7 @@ export interface PodRecord {
   readonly reported: RuntimePod | undefined;
   /** The newest listing of the pod. */
   readonly listed: RuntimePod | undefined;
-  /** The stamp of the newest listing. */
+  /** The timestamp of the newest listing. */
   readonly stamp: number;
   /**
    * Whether the next relist must inspect the pod even without changes, after a failure or a
@@ -45,7 +45,7 @@ export class PodRecords {
     return this.#records.get(uid);
   }
 
-  /** The UIDs of listed pods with that name that have a container which may be running. */
+  /** The UIDs of listed pods with the given name that have a container which may be running. */
   runningUnder(name: string, namespace: string): readonly PodUid[] {
     return [...this.#records].flatMap(([uid, { listed }]) => {
       if (listed?.name !== name || listed.namespace !== namespace) return [];

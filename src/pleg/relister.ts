@@ -15,7 +15,7 @@ export interface RelisterDeps {
   /** Queues a lifecycle event; returns whether there was capacity. */
   readonly deliver: (event: PodLifecycleEvent) => boolean;
   /**
-   * Called after a relist with all its changes and the stamp of the last relist before these
+   * Called after a relist with all its changes and the timestamp of the last relist before these
    * changes.
    */
   readonly changed: (changes: readonly ItemChange[], unchangedAt: number) => void;
@@ -45,7 +45,10 @@ export class Relister {
   readonly #deps: RelisterDeps;
   readonly #inspecting = new KeyedMutex<PodUid>();
   #lastStartMs: number | undefined;
-  /** The start of the newest complete listing, as a stamp and in monotonic milliseconds. */
+  /**
+   * The start of the newest complete listing, as a strictly increasing timestamp and in monotonic
+   * milliseconds.
+   */
   #lastListed: { readonly stamp: number; readonly ms: number } | undefined;
   #logged: 'no' | 'yes' = 'no';
   /**
@@ -150,7 +153,7 @@ export class Relister {
       this.#reconcile(uid, listed.get(uid), stamp, signal, unchangedAt),
     );
     metrics?.counted(this.records.tally);
-    // The stamp of the complete relist is set only after all entries are stored.
+    // The timestamp of the complete relist is set only after all entries are stored.
     cache.setGlobal(stamp);
   }
 

@@ -7,7 +7,7 @@ import { RunningPods } from './running-pods.ts';
 
 const never = new AbortController().signal;
 
-test('get uses a listing of at most three seconds, and refresh a new one', async () => {
+test('get uses a listing that is at most three seconds old, and refresh lists the pods again', async () => {
   const clock = new VirtualClock();
   const runtime = new MemoryLister();
   const running = new RunningPods(clock, runtime);

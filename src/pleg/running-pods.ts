@@ -20,7 +20,7 @@ export class RunningPods {
     this.#runtime = runtime;
   }
 
-  /** Running containers and sandboxes only, from a listing of at most three seconds. */
+  /** Running containers and sandboxes only, from a listing that is at most three seconds old. */
   async get(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     const last = this.#last;
     const isFresh = last !== undefined && this.#clock.monotonicMs() - last.atMs < freshMs;

@@ -29,10 +29,16 @@ const showing: ReadonlyMap<string, RuntimeHint['shows']> = new Map([
   ['/tasks/delete', 'any-moment'],
 ] as const);
 
-/** The container ID in events that are published as proof; see `proofContainerId`. */
+/**
+ * The container ID in events that are published only to prove that events arrive; see
+ * `proofContainerId`.
+ */
 const proofPrefix = 'kubeling-proof-';
 
-/** The container ID in events that are published as proof; no container has it. */
+/**
+ * The container ID in events that are published only to prove that events arrive; no container has
+ * it.
+ */
 export function proofContainerId(unique: string): string {
   return `${proofPrefix}${unique}`;
 }

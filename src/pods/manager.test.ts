@@ -87,7 +87,7 @@ test('keeps the UID translation when the static pod is removed, and drops it wit
   assert.equal(manager.translatePodUid(podUid('m')), 'm');
 });
 
-test('translates the UID of a static pod without a mirror pod to the empty UID, and does not include regular pods', () => {
+test('translates the UID of a static pod without a mirror pod to the empty UID, and has no translations for regular pods', () => {
   const manager = new PodManager();
   manager.addPod(pod('s', 'web', 'file'));
   manager.addPod(pod('r', 'db'));
@@ -131,7 +131,7 @@ test('keeps the indexes of pods consistent after any sequence of changes', () =>
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const manager = new PodManager();
       const model = new Map<PodUid, Pod>();
-      // In this test a UID always has the same name and kind.
+      // In this test all pods with the same UID have the same name and kind.
       const created = new Map<string, Pod>();
       for (const { act, uid, name, sort } of steps) {
         const one = created.get(uid) ?? pod(uid, name, sort);

@@ -10,7 +10,7 @@ const [app, debug] = [
 ];
 const spec: PodSpec = { containers: [app] };
 
-describe('allContainersRun', () => {
+describe('whether all containers of a pod run', () => {
   it('returns true while the sandbox is ready and all containers of the pod run', () => {
     assert.equal(allContainersRun({ spec }, anObservedPod({ containers: [anInstance(app)] })), true);
     assert.equal(allContainersRun({ spec }, anObservedPod()), false);

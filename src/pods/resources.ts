@@ -172,8 +172,8 @@ export function quotaUsToMilliCpu(quotaUs: number, periodUs: number): number {
 }
 
 /**
- * The amounts of huge pages in bytes, by page size as in cgroup file names; only for the given
- * sizes.
+ * Returns the amounts of the huge page resources in the list, in bytes, by page size as in cgroup
+ * file names.
  */
 export function hugePageAmounts(list: ResourceList): ReadonlyMap<string, bigint> {
   return new Map(
@@ -196,7 +196,7 @@ export function hugePageSizeName(bytes: bigint): string {
   return `${size}${units[unit]}`;
 }
 
-/** Converts the resource name hugepages-2Mi to 2MB, the spelling of cgroup files. */
+/** Converts a page size as in cgroup file names to its resource name: 2MB becomes hugepages-2Mi. */
 export function hugePageResource(size: string): string {
   return `hugepages-${size.replace(/B$/, '').replace(/[KMGTP]$/, '$&i')}`;
 }

@@ -67,7 +67,7 @@ test('ignores the restart rules of a container without its own restart policy', 
   assert.equal(restartsAfterExit(aPod({ spec: { restartPolicy: 'Never' } }), container, 1), false);
 });
 
-test('starts a container that has no instance, one in state created, or one in an unknown state', () => {
+test('starts a container that has no instance, or whose newest instance is created or in an unknown state', () => {
   const pod = aPod({ spec: { restartPolicy: 'Never' } });
   assert.equal(shouldContainerStart(pod, main, undefined), true);
   assert.equal(shouldContainerStart(pod, main, anInstance(main, { state: 'created' })), true);
@@ -86,7 +86,7 @@ test('ignores an unknown restart policy', () => {
   assert.equal(effectiveRestartPolicy(pod, { ...main, restartPolicy: 'Sometimes' }), 'OnFailure');
 });
 
-test('restarts all containers when the newest instance of one exited with a code whose rule requires it', () => {
+test('restarts all containers when the newest instance of any container exited with a code for which a rule has the action RestartAllContainers', () => {
   const container = {
     ...main,
     restartPolicy: 'Never',

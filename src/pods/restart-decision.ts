@@ -10,8 +10,8 @@ export const lostExitCode = 137;
 export type RestartPolicy = 'Always' | 'OnFailure' | 'Never';
 
 /**
- * The restart policy of a container: its own one takes precedence over the pod's; the default is
- * Always.
+ * The effective restart policy of a container: the container's own policy takes precedence over the
+ * policy of the pod; the default is Always.
  */
 export function effectiveRestartPolicy(pod: Pod, container: Container): RestartPolicy {
   return asPolicy(container.restartPolicy) ?? asPolicy(pod.spec.restartPolicy) ?? 'Always';
@@ -41,9 +41,10 @@ export function shouldContainerStart(
 }
 
 /**
- * Whether the last status of a container with its own restart policy is an exit after which it does
- * not restart. This holds also when the runtime has lost the container, for example by a reboot: the
- * API server accepts no other state afterwards.
+ * Whether the last reported status of a container with its own restart policy is an exit after
+ * which the container is not restarted. The reported exit also counts when the runtime no longer
+ * has the container, for example after a reboot, because the API server accepts no other state
+ * after such an exit.
  */
 export function hasFinalExit(pod: Pod, container: Container, last: PodStatus): boolean {
   if (container.restartPolicy === undefined) return false;

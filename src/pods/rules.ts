@@ -28,7 +28,7 @@ export type FieldReason =
 export interface FieldProblem {
   /** The path of the invalid field. */
   readonly field: FieldPath;
-  /** The path in the API server's error, which may be a parent of the field. */
+  /** The path that the API server's error names, which may be a parent of the invalid field. */
   readonly named: FieldPath;
   readonly reason: FieldReason;
   /** The message without the field, such as `Required value`. */

@@ -90,7 +90,7 @@ describe('exec probe', () => {
     assert.equal(responses[2]?.[1].is, 'success');
   });
 
-  it('cancels a call that the runtime never answers after half a minute, and starts commands again', async () => {
+  it('cancels an ExecSync call half a minute after the timeout of the command if the runtime never responds, and then starts commands again', async () => {
     let calls = 0;
     const { probes, clock } = aRunner((_request, inner) => {
       calls++;

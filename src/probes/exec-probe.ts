@@ -29,13 +29,16 @@ export interface ExecProbesDeps {
 
 /** The time that the runtime gets beyond the command's timeout to report the timeout. */
 const graceMs = 5_000;
-/** The time beyond the command's timeout after which a call is cancelled and commands start again. */
+/**
+ * The time after the command's timeout at which an unanswered call is cancelled, so that the probe
+ * starts commands again.
+ */
 const cancelMs = 30_000;
 
 /**
- * Runs exec probes. The runtime may respond long after the timeout, for example when a child
- * process keeps the output open: the probe fails at the timeout, and no other command is started
- * until that call has ended or is cancelled.
+ * Runs exec probes. The runtime may respond to an ExecSync call long after the timeout, for example
+ * when a child process keeps the output open: the probe then fails shortly after the timeout, and
+ * starts no other command until the call has ended or is cancelled.
  */
 export class ExecProbes {
   readonly #deps: ExecProbesDeps;

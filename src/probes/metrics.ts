@@ -1,7 +1,7 @@
 import type { MetricRegistry } from '../lib/index.ts';
 import { type ProbeType, typeName } from './probe-request.ts';
 
-/** The labels of a probe in metrics: its container and pod. */
+/** The labels of a probe in metrics: its type, container and pod. */
 export interface ProbeSubject {
   readonly type: ProbeType;
   readonly container: string;
@@ -13,7 +13,9 @@ export interface ProbeSubject {
 /** Counts probe results. Never throws. */
 export interface ProbeObserver {
   probed(subject: ProbeSubject, result: 'successful' | 'failed' | 'unknown', seconds: number): void;
-  /** Removes the metrics of a pod. `name` is `taken` when another pod now has its name. */
+  /**
+   * Removes the metrics of a pod. `name` is `taken` if another pod with the same name exists now.
+   */
   podRemoved(pod: Pick<ProbeSubject, 'pod' | 'namespace' | 'podUid'>, name: 'free' | 'taken'): void;
 }
 

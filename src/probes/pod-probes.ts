@@ -31,8 +31,8 @@ export interface PodProbesDeps {
 const waitingPods = 10_000;
 
 /**
- * Connects the probe manager to the kubelet: it writes results to the status immediately and queues
- * the pod for a sync.
+ * Connects the probe manager to the kubelet: a probe result is written to the status immediately,
+ * and the pod is queued for a sync.
  */
 export class PodProbes implements AsyncDisposable {
   /** The registry of probe metrics is separate, because each container has its own series. */

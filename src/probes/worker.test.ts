@@ -477,7 +477,7 @@ describe('probe workers of a pod', () => {
     assert.deepEqual(new Set(harness.asked.map(({ action }) => action.kind)), new Set(['http']));
   });
 
-  it('ends the probes with their pod and removes it from the metrics', async () => {
+  it('stops the probes of a pod that no longer exists, and removes their metrics', async () => {
     await using harness = await rigOf(readiness(), 'a');
     const { signal } = new AbortController();
     const labels = 'container="main",pod="web",namespace="default"';

@@ -42,7 +42,7 @@ export interface ProbeWorkerDeps {
   readonly statusOf: (uid: PodUid) => PodStatus | undefined;
   readonly isTerminating: (uid: PodUid) => boolean;
   readonly expand: ActionTarget['expand'];
-  /** The start time of this kubelet, on both clocks. */
+  /** The start time of this kubelet, by the wall clock and by the monotonic clock. */
   readonly startedAt: Instant;
   readonly startedMs: number;
   /** Called synchronously with a changed result; must not block. */
@@ -198,8 +198,8 @@ export class ProbeWorker {
   }
 
   /**
-   * A published started or ready state without a probe by this kubelet process comes from a
-   * previous one; it counts until the first probe.
+   * If the published status says started or ready before this kubelet process has probed the
+   * container, a previous kubelet process reported it; that state counts until the first probe.
    */
   #firstResult(observed: Running): ProbeResult | undefined {
     const { type } = this.#subject;

@@ -17,7 +17,7 @@ const v1: CgroupLayout = {
 };
 const v2: CgroupLayout = { version: 2, root: '/sys/fs/cgroup' };
 
-/** A machine with these files; a directory lists the files below it. */
+/** A fake machine that has the given files; reading a directory lists the files below it. */
 function aMachine(files: Readonly<Record<string, string>>) {
   return {
     read: async (path: string) => files[path] ?? Promise.reject(new Error(`ENOENT: ${path}`)),
@@ -145,7 +145,7 @@ describe('reservations', () => {
     });
   });
 
-  it('subtracts reservations from allocatable even if not enforced, with eviction thresholds and huge pages', () => {
+  it('subtracts eviction thresholds, huge pages and reservations from allocatable, even if the reservations are not enforced', () => {
     const hugePages = new Map([['2MB', 4_194_304]]);
     const withheld = (free?: Parameters<typeof withheldAmount>[2]) =>
       withheldAmount({ ...some, enforceNodeAllocatable: ['none'] }, { ...capacity, hugePages }, free);

@@ -106,7 +106,7 @@ describe('cgroups with the systemd driver', () => {
   });
 
   for (const mode of ['v1', 'v2'] as const) {
-    it(`reads limits as they were set, also after a resize (${mode})`, async () => {
+    it(`reads the limits of a pod's cgroup back as they were set, also after a resize (${mode})`, async () => {
       const { slices, qos, pods } = await aNode(mode);
       await qos.start(signal);
       await pods.ensureExists(pod, signal);
@@ -118,7 +118,7 @@ describe('cgroups with the systemd driver', () => {
     });
   }
 
-  it('sets all CPUs on kubepods, so that systemd keeps the cpuset controller', async () => {
+  it('sets the cpuset of kubepods to all CPUs, so that systemd keeps the cpuset controller', async () => {
     const { slices, qos, read } = await aNode('v2', 'all');
     await qos.start(signal);
     assert.equal(slices.values.get('kubepods.slice')?.cpus, '0-3');
@@ -126,7 +126,7 @@ describe('cgroups with the systemd driver', () => {
     assert.equal(slices.values.get('kubepods-burstable.slice')?.cpus, undefined);
   });
 
-  it('sets no CPUs on kubepods with cgroups v1 or with a static CPU policy', async () => {
+  it('leaves the cpuset of kubepods unset with cgroups v1 or with a static CPU policy', async () => {
     for (const [mode, cpuset] of [
       ['v1', 'all'],
       ['v2', undefined],
@@ -196,7 +196,7 @@ describe('cgroups with the systemd driver', () => {
     await pods.destroy(podWith('never-made', {}), signal);
   });
 
-  it('removes cgroups without systemd when they are addressed by plain paths', async () => {
+  it('creates cgroups without systemd when they are addressed by plain paths', async () => {
     const { slices, cgroups } = await aNode('v2');
     const plain = cgroups.plain();
     await plain.create(plain.parse('/system.slice/kubelet.service'), {}, signal);

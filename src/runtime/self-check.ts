@@ -20,7 +20,7 @@ export interface SelfCheckPlan {
   readonly cgroupParent: string;
 }
 
-/** Label of the self-check's sandboxes, by which one left over from a crash is found. */
+/** Label of the self-check's sandboxes, by which a sandbox left over from a crash is found. */
 export const selfCheckLabel = 'kubeling.dev/self-check';
 
 const greeting = 'hello from a container';

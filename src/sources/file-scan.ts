@@ -65,7 +65,7 @@ export interface FileScannerOptions {
 
 type FileReading = { readonly state: FileState; readonly good?: Uint8Array } | 'unsettled' | undefined;
 
-/** Scans all manifest files; returns their current states from their previous ones. */
+/** Scans all manifest files: computes the current state of each file from its previous state. */
 export class FileScanner {
   readonly #options: FileScannerOptions;
   /**

@@ -197,7 +197,7 @@ test('delivers an empty list for a missing manifest directory and checks it each
   assert.deepEqual(harness.pods(), ['a-node-a busybox:1']);
 });
 
-test('reports a removed manifest directory once with its consequence, and its return once', async () => {
+test('reports once that the manifest directory was removed and its pods are terminated, and once that the directory exists again', async () => {
   await using harness = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   harness.files.remove(folder);
   await harness.clock.advance(60_000);
@@ -240,7 +240,7 @@ test('reports a failed file watch once and retries it with each scan', async () 
   assert.equal(lines().length, 2);
 });
 
-test('converges when the manifest directory is deleted, recreated and emptied', async () => {
+test('delivers the pods of the present manifests while the manifest directory is deleted, recreated empty and filled again', async () => {
   await using harness = await run((files) => files.write(`${folder}/a.yaml`, podManifest('a')));
   harness.files.remove(folder);
   await harness.clock.advance(2_000);

@@ -159,8 +159,8 @@ export class FileSource {
   }
 
   /**
-   * Whether pods may be lost compared with the last scan; the first scan is compared with the
-   * checkpoints of the previous kubelet process.
+   * Whether the scan may remove pods, because manifest files are missing from it. The first scan is
+   * compared with the checkpoints of the previous kubelet process.
    */
   async #mayHaveLostPods(scan: CompleteScan): Promise<boolean> {
     if (this.#sent === undefined) return await this.#lastGood.hasOthersThan(pathsOf(scan));
@@ -268,7 +268,7 @@ export class FileSource {
     this.#watch = watch;
     watch.handle = this.#options.files.watch(this.#options.path, {
       onHint: () => this.#hints.raise(),
-      // `onLost` may be called before the handle is assigned.
+      // `onLost` may be called before `watch.handle` is assigned.
       onLost: (error) => {
         watch.state = 'lost';
         // A missing path cannot be watched; that it is missing is already reported.

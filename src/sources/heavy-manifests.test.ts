@@ -9,8 +9,8 @@ import type { Pod } from '../pods/index.ts';
 import { FileSource } from './file-source.ts';
 import { HttpSource } from './http-source.ts';
 import { describeProblem } from './problems.ts';
-// The module is imported here because the source loads it on first use, which takes real time while
-// virtual time passes.
+// The UID module is imported here, because the source would otherwise load it on first use, which
+// takes real time while virtual time passes.
 import './uid/static-uid.ts';
 
 const folder = '/etc/manifests';
@@ -72,7 +72,7 @@ async function run(t: TestContext, kind: Kind) {
   };
 }
 
-/** Advances virtual time in steps, between which a large text is parsed slice by slice. */
+/** Advances virtual time in steps; a large text is parsed slice by slice between the steps. */
 async function advance(clock: VirtualClock, ms: number) {
   for (let leftMs = ms; leftMs > 0; leftMs -= 1_000) {
     await clock.advance(Math.min(leftMs, 1_000));

@@ -203,7 +203,7 @@ const mostRedirects = 10;
 
 /**
  * Follows redirects. The headers may contain credentials, so they are sent only to the origin of
- * the URL, and not at all after a redirect to another origin.
+ * the URL; after a redirect to another origin, all further requests are sent without them.
  */
 export const httpGet: HttpGet = async (url, headers, signal) => {
   const { origin } = new URL(url);

@@ -26,7 +26,7 @@ export interface LastGoodManifests {
   retain(paths: Iterable<string>): Promise<void>;
 }
 
-/** The implementation for sources without checkpoints. */
+/** The implementation of LastGoodManifests that saves nothing, for sources without checkpoints. */
 export const noLastGoodManifests: LastGoodManifests = {
   read: async () => undefined,
   save: async () => {},

@@ -81,8 +81,8 @@ function isSame(one: ManifestClaim, before: ClaimHolders): boolean {
 }
 
 /**
- * True when the same manifest defined the previous pod of this name: an edited manifest creates
- * another pod.
+ * Whether the previous pod of this name came from the same manifest file, which has been edited
+ * since: an edited manifest defines another pod.
  */
 function isSuccessor(one: ManifestClaim, before: ClaimHolders): boolean {
   return before.get(fullNameOf(one.pod))?.path === one.path;
@@ -136,7 +136,7 @@ export class StaticUids {
     return holder === undefined || holder.source === source ? undefined : holder.where;
   }
 
-  /** Replaces all UIDs that the source uses. */
+  /** Replaces the recorded UIDs of the source. */
   hold(source: StaticSource, claimants: readonly ManifestClaim[]): void {
     for (const [uid, holder] of this.#holders) if (holder.source === source) this.#holders.delete(uid);
     for (const { pod, path, at } of claimants)

@@ -174,7 +174,7 @@ test('treats pods of the same name in two sources as two pods', async () => {
   assert.deepEqual(await told(), ['file ADD 1', 'http ADD 2']);
 });
 
-test('a source is ready when it has sent a list and the sync loop has handled an update of it', async () => {
+test('a source is ready when it has sent a list and the sync loop has handled an update of that source', async () => {
   const { config, next } = createHarness(['file', 'api']);
   config.markHandled('file');
   assert.equal(config.isReady('file'), false);

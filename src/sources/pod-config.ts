@@ -26,7 +26,7 @@ export interface PodUpdate {
 }
 
 export interface PodConfigOptions {
-  /** The configured sources; readiness waits for these only. */
+  /** The configured sources; other sources do not affect readiness. */
   readonly sources: readonly PodSource[];
   readonly clock: Clock;
   readonly logger: Logger;
@@ -155,7 +155,8 @@ export class PodConfig {
   }
 
   /**
-   * Whether the source has sent a list and one of its updates was handled. Stays true once it is.
+   * Whether the source has sent a list and one of its updates was handled; never becomes false
+   * again.
    */
   isReady(source: PodSource): boolean {
     return this.#sources.has(source) && this.#handled.has(source) && !this.#expected.has(source);
@@ -220,8 +221,8 @@ function timeSeen(now: Instant): string {
 }
 
 /**
- * Freezes a value with all its parts. A frozen value is skipped: only this function freezes pods,
- * with all their parts.
+ * Freezes a value with all its parts. A value that is already frozen is skipped: no other function
+ * freezes pods, so all its parts are frozen too.
  */
 function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
@@ -252,7 +253,8 @@ export type IsFinished = (uid: PodUid) => boolean;
 
 /**
  * Returns the next operation that changes the delivered pods to the current ones, and records it as
- * delivered; undefined when no change is pending. The cost is linear in the number of dirty pods.
+ * delivered; undefined when no change is pending. The cost is linear in the number of pods that may
+ * have changed.
  */
 function nextChange(delivered: DeliveredPods, known: KnownPods, isFinished: IsFinished): Change | undefined {
   const changes = changesOf(delivered, known, isFinished);
@@ -268,8 +270,8 @@ function nextChange(delivered: DeliveredPods, known: KnownPods, isFinished: IsFi
 }
 
 /**
- * Continues a pod that was removed and added again between two deliveries; a finished pod is
- * started again instead.
+ * Treats a pod that was removed and added again between two deliveries as the delivered pod, except
+ * when that pod has finished: then REMOVE and ADD are delivered.
  */
 function adoptRecreated(before: Pod, now: Pod | undefined, isFinished: IsFinished): Pod {
   if (now === undefined || isSameIncarnation(before, now) || isFinished(now.metadata.uid)) return before;

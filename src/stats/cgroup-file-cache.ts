@@ -49,8 +49,8 @@ export class CgroupFileCache {
   }
 
   /**
-   * Returns the pause process when it is the only process of the sandbox's cgroup, as counted when
-   * the sandbox's network files were opened.
+   * Returns the pause process if the sandbox's cgroup had no other process when the sandbox's
+   * network files were opened.
    */
   onlyProcessOf(sandbox: string): ProcessesFound | undefined {
     const processes = this.#sandboxes.get(sandbox)?.processes;

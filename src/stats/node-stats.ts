@@ -128,8 +128,8 @@ export interface StatsMachine {
   /** Reads the space of the file system at a path; undefined when it does not respond. */
   space(path: string, signal: AbortSignal): Promise<Omit<DiskUsage, 'atMs'> | undefined>;
   /**
-   * Counts files of directories in a worker. It is disposed with the kubelet; later calls start it
-   * again.
+   * Counts files of directories in a worker thread, which is stopped with the kubelet; a later call
+   * starts a new thread.
    */
   readonly directories: DirectoryUsages & Partial<Disposable>;
   /** Reads usage counters of the kubelet process. */

@@ -26,7 +26,7 @@ const data: MeasuredDirectory = {
 function createHarness() {
   const clock = new VirtualClock();
   const requests: string[] = [];
-  /** Directories whose space is read only when the test releases them. */
+  /** Directories for which the response about their space waits until the test releases it. */
   const held = new Map<string, PromiseWithResolvers<void>>();
   const answer = async <T>(what: string, value: T) => {
     requests.push(what);

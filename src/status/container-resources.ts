@@ -29,9 +29,10 @@ export interface KnownResources {
 }
 
 /**
- * Computes the resources in a container's status: the allocated ones, overlaid with those the
- * runtime reports while the container runs. For unreported values the resources last sent to the
- * runtime apply, or those published for the same instance.
+ * Computes the resources in a container's status: the allocated resources, replaced by those that
+ * the runtime reports while the container runs. A value that the runtime does not report is taken
+ * from the resources last sent to the runtime, otherwise from the published status of the same
+ * instance.
  */
 export function actualResources(
   { resources = {} }: Container,

@@ -191,7 +191,7 @@ describe('status of a container with a record in the runtime', () => {
     assert.equal(never.state?.waiting?.reason, 'CrashLoopBackOff', 'keeps the reason why it never started');
   });
 
-  it('a container that never ran keeps the reason after its pod terminated, also after a kubelet restart', () => {
+  it('a container that never ran keeps its waiting reason after its pod terminated, also after a kubelet restart', () => {
     const waiting = { reason: 'ImagePullBackOff', message: 'no such image' };
     const before = published({ state: { waiting }, restartCount: 0 });
     assert.equal(
@@ -319,7 +319,7 @@ describe('the fields started and ready of container statuses', () => {
     assert.deepEqual(flags(pod, { noted: () => undefined }), { started: false, ready: false });
   });
 
-  it('started and ready of another instance are not used, even if the current one seems older', () => {
+  it('started and ready of another instance are not used, even if the current instance seems older', () => {
     const conditions = [{ type: 'Ready', status: 'True' }];
     const pod = { ...withProbe({ readinessProbe: {} }), status: { conditions } };
     assert.equal(flags(pod, {}).ready, false);

@@ -78,8 +78,8 @@ export function rejectedPodStatus(pod: Pod, why: StartError, nodeIps: readonly s
 type PhaseFields = Pick<PodStatus, 'phase' | 'reason' | 'message'>;
 
 /**
- * Phase, reason and message. A terminal phase is final: the published one first, then the cached
- * one, then the observed one.
+ * Phase, reason and message. A terminal phase in the published or else the cached status is final.
+ * Otherwise the phase is Failed for a pod that must fail, and the observed phase for any other pod.
  */
 function phaseFields(pod: Pod, observedPhase: string, { previous, eviction }: StatusContext): PhaseFields {
   for (const { phase, reason, message } of [pod.status, previous]) {

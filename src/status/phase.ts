@@ -85,7 +85,9 @@ function countContainers(input: PhaseInput): (what: Counted) => number {
 type ObservedContainerState =
   | { readonly is: 'missing' }
   | { readonly is: 'running'; readonly started: boolean }
-  /** The container has terminated, or has terminated and waits to restart. */
+  /**
+   * `ended`: the container has terminated; `waiting-again`: it has terminated and waits to restart.
+   */
   | { readonly is: 'ended' | 'waiting-again'; readonly exitCode: number; readonly restarts: boolean }
   | { readonly is: 'waiting' };
 

@@ -86,7 +86,7 @@ describe("transition times and start time in a pod's status", () => {
 });
 
 describe('status fields that never change back', () => {
-  it('a terminal phase is irreversible, also when the status comes from another source', () => {
+  it('a terminal phase is irreversible, also when a caller sets a status with the phase Running', () => {
     const { pod, see, manager } = aManager({ spec: { restartPolicy: 'Never' } });
     assert.equal(see([exited(1)]).phase, 'Failed');
     const { containerStatuses } = manager.previousStatus(pod);
@@ -231,7 +231,7 @@ describe('the final status of a pod', () => {
     assert.equal(manager.isFinished(uid), true);
   });
 
-  it('the final status keeps an observed success', () => {
+  it("the final status keeps a container's observed exit with code 0", () => {
     const { pod, see, manager, uid } = aManager({ spec: { restartPolicy: 'Never' } });
     see([exited(0)]);
     manager.terminatePod(pod);

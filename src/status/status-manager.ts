@@ -31,7 +31,7 @@ export interface VersionedStatus {
   /** Version of the status: starts with 1 and increases by one with every change. */
   readonly version: number;
   readonly status: PodStatus;
-  /** Whether all resources of the pod were removed from the node; stays true once it is. */
+  /** Whether all resources of the pod were removed from the node; never becomes false again. */
   readonly isFinished: boolean;
   /** Time of this version on the monotonic clock. */
   readonly changedAtMs: number;
@@ -71,8 +71,8 @@ export interface StatusManagerDeps {
 }
 
 /**
- * Number of pods with unread changes above which the oldest is dropped; a writer also compares all
- * statuses periodically.
+ * Maximum number of pods with unread status changes; beyond it the oldest change is dropped,
+ * because a writer also compares all statuses periodically.
  */
 const unreadPods = 1000;
 
@@ -176,8 +176,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * Prevents the delivery of an earlier final status for a static pod that is desired, perhaps
-   * again.
+   * Removes the final status of an earlier instance of a static pod that is desired, so that this
+   * status is not delivered any more.
    */
   expectReturn(uid: PodUid): void {
     if (this.isFinished(uid)) this.forget(uid);
@@ -271,8 +271,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * Enforces invariants of published statuses: a terminal phase and a final exit never change back,
-   * and times change only with their values.
+   * Enforces invariants of published statuses: a terminal phase and the start time never change,
+   * and a transition time changes only with the status of its condition.
    */
   #normalized(pod: Pod, before: PodStatus, given: PodStatus): PodStatus {
     const now = apiTime(this.#deps.clock.now());

@@ -44,8 +44,8 @@ export function acceptUpdate(update: OfferedUpdate): Acceptance {
 }
 
 /**
- * Returns the pod with its spec in place of a pod reported by the runtime, if the worker has the
- * spec.
+ * Returns the pod with its spec if the worker has the spec; otherwise returns the subject
+ * unchanged, such as a pod that only the runtime has.
  */
 function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
   if (given.kind === 'pod') return given;

@@ -89,7 +89,7 @@ type Observing = Pick<Known, 'requestRelist' | 'observeNow'>;
 /**
  * Records the time at which the sync ended before it requests a relist: the next sync accepts only
  * an observation that began after that time. If the sync changed nothing, the previous observation
- * remains valid; if the sync ended with `observeNow`, the observation that this started remains
+ * remains valid; if the sync ended with `observeNow`, the observation made by `observeNow` remains
  * valid.
  */
 async function finishing(

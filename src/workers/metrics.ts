@@ -4,7 +4,10 @@ import type { UpdateType } from './updates.ts';
 
 /** Observes the pod workers for metrics. Its methods must not throw. */
 export interface WorkerObserver {
-  /** Called when a worker has handled an update; `terminated` when the pod has finished. */
+  /**
+   * Called when a worker has handled an update; `operation` is `terminated` when the pod has
+   * finished.
+   */
   worked(operation: UpdateType | 'terminated', ms: number): void;
   /** Called when the first sync of a pod begins. */
   started(containers: number, ms: number): void;

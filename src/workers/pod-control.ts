@@ -22,10 +22,11 @@ const shortestWaitMs = 10_000;
 const waitFactor = 1.5;
 
 /**
- * Passes updates that do not come from the sync loop to the pod workers: for pods killed by
+ * Passes updates to the pod workers that do not come from the sync loop: for pods killed by
  * eviction, preemption and node shutdown, and for pods whose resize was allocated. These updates
- * must not wait for the loop, which pauses while the runtime is not ready. This object is created
- * before the workers, which subscribe to it; an update takes effect before `updatePod` returns.
+ * must not wait for the sync loop, which pauses while the runtime is not ready. This object is
+ * created before the workers, which subscribe to it; an update takes effect before `updatePod`
+ * returns.
  */
 export class PodControl {
   readonly #deps: PodControlDeps;

@@ -95,8 +95,8 @@ export class PodWorkers implements AsyncDisposable {
   }
 
   /**
-   * Terminates a rejected pod immediately, unless it has containers from before a restart, which
-   * are stopped first. Then only the leftovers of the pod are cleaned up.
+   * Terminates a rejected pod immediately. If containers of it remain from before a kubelet
+   * restart, they are stopped first; otherwise the pod is only cleaned up.
    */
   rejectPod(pod: Pod): void {
     if (this.#state.find(pod.metadata.uid) === undefined && !this.#loops.stopped)
@@ -111,16 +111,17 @@ export class PodWorkers implements AsyncDisposable {
     const { uid } = pod.metadata;
     if (this.#state.find(uid) !== undefined || this.#loops.stopped) return;
     const record = this.#terminateAtOnce(pod, { graceOverrideSeconds: graceSeconds });
-    // An API pod that was terminating without being deleted had finished or was evicted, and does
-    // not start again.
+    // An API pod that was terminating although it was not deleted had finished or was evicted, so
+    // it does not start again.
     record.restartRequested = isStaticPod(pod);
     // The previous kubelet started the pod, so it may hold resources even if no container runs.
     record.wasObserved = true;
   }
 
   /**
-   * Drops finished pods that are no longer desired or start again, and terminates undesired ones.
-   * Returns the remaining workers. No pod may be added while the desired pods are collected.
+   * Drops finished pods that are no longer desired or that must start again, and terminates all
+   * other pods that are no longer desired. Returns the remaining workers. No pod may be added while
+   * the desired pods are collected.
    */
   syncKnownPods(desired: Iterable<Pod>): ReadonlyMap<PodUid, WorkerSummary> {
     const desiredUids = new Set<PodUid>();
@@ -196,7 +197,10 @@ export class PodWorkers implements AsyncDisposable {
     if (accepted.cancel !== undefined) this.#loops.cancel(record, accepted.cancel);
   }
 
-  /** Callers that wait for the pod to stop do not wait for an update that changes nothing. */
+  /**
+   * Ignores an update without effect. A caller that waits for the pod to stop is notified
+   * immediately.
+   */
   #ignore({ pod, runningPod, updateType, kill }: UpdatePodOptions, why: string): void {
     this.#deps.log.v(4)?.info('Ignored pod update', {
       pod: pod?.metadata.name ?? runningPod?.name,
@@ -245,8 +249,8 @@ export class PodWorkers implements AsyncDisposable {
     const fate = adoptOrphan(record, this.#deps.clock.monotonicMs());
     if (fate.kind === 'forget') return true;
     if (fate.cancel !== undefined) this.#loops.cancel(record, fate.cancel);
-    // The sync queue is drained for desired pods only, so this is the only retry for an undesired
-    // one.
+    // The sync queue is drained for desired pods only, so this is the only retry for a pod that is
+    // no longer desired.
     this.#loops.replay(record);
     return false;
   }

@@ -61,8 +61,9 @@ export class PodWorkerQueries {
   }
 
   /**
-   * For garbage collection: whether dead containers, logs and images of the pod may be removed. Not
-   * for a pod that will run again, because its restart counts are derived from its dead containers.
+   * For garbage collection: whether dead containers, logs and images of the pod may be removed.
+   * False for a pod that will run again, because its restart counts are derived from its dead
+   * containers.
    */
   shouldPodContentBeRemoved(uid: PodUid): boolean {
     const worker = this.#state.find(uid);
@@ -71,15 +72,17 @@ export class PodWorkerQueries {
   }
 
   /**
-   * For mirror pods: whether the static pod of that name is terminating, so that its mirror pod
-   * must stay for now.
+   * For mirror pods: whether the static pod with this full name is terminating, so that its mirror
+   * pod must not be deleted yet.
    */
   isPodForMirrorPodTerminatingByFullName(name: PodFullName): boolean {
     const uid = this.#state.holderOf(name);
     return uid !== undefined && this.#state.find(uid)?.lifecycle.state === 'terminating';
   }
 
-  /** Returns for a pod without a worker whether it is certain that no source has it. */
+  /**
+   * For a pod without a worker: returns whether it is certain that no pod source contains the pod.
+   */
   #isKnownDeleted(uid: PodUid): boolean {
     return this.#state.areAllSourcesReady && this.#areSourcesReadyFor(uid);
   }

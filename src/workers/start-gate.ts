@@ -9,7 +9,7 @@ export class StartGate {
   readonly #holders = new Map<PodFullName, PodUid>();
   /**
    * The waiting pods of each full name, in the order in which they were added. A Set, because a
-   * static pod that is edited often has many waiting versions, which are removed at any position.
+   * static pod that is edited often has many waiting versions, which are removed in any order.
    */
   readonly #waiting = new Map<PodFullName, Set<PodUid>>();
 

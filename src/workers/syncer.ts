@@ -47,9 +47,9 @@ export interface SyncRuntimePodContext {
 /**
  * The operations of a worker in each state of a pod. Each may be called repeatedly, but never
  * concurrently for one pod. The signal is aborted when the pod has to terminate, when its grace
- * period is shortened, or when the kubelet stops: then the operation throws as soon as nothing is
- * half done. After any error the worker retries; the details of the error may contain the time of
- * the retry (see earliestRetryMs).
+ * period is shortened, or when the kubelet stops: the operation then completes the current step and
+ * throws. After any error the worker retries; the details of the error may contain the time of the
+ * retry (see earliestRetryMs).
  */
 export interface PodSyncer {
   /**
@@ -76,8 +76,8 @@ export interface ObservedPods {
   /** Returns the last observation of the pod; throws if the inspection failed. */
   get(uid: PodUid): ObservedPod;
   /**
-   * Waits for an observation of the pod that began after the stamp; rejects if its inspection
-   * failed.
+   * Waits for an observation of the pod that began after the given clock stamp; rejects if the
+   * inspection of the pod failed.
    */
   getNewerThan(uid: PodUid, stamp: number, signal: AbortSignal): Promise<ObservedPod>;
 }

@@ -18,7 +18,7 @@ export interface KillOptions {
   readonly evict?: boolean | undefined;
   /** Overrides the status; if several updates set it, the last one is used. */
   readonly statusFn?: StatusFn | undefined;
-  /** Shortens the grace period; a longer one is ignored. */
+  /** Shortens the grace period; a value longer than the current grace period is ignored. */
   readonly graceOverrideSeconds?: number | undefined;
   /**
    * Called exactly once: when no container of the pod runs any more, or immediately if the update
@@ -69,8 +69,8 @@ export function podOf(work: PodWork | undefined): Pod | undefined {
 }
 
 /**
- * Merges a newer update into the pending one, which it replaces; the latency counts from the older
- * one.
+ * Returns the update that replaces the pending update: the newer one, with the start stamp of the
+ * older one, because the latency is measured from the older update.
  */
 export function replacing(pending: PodWork | undefined, work: PodWork): PodWork {
   const stamps = [pending?.startStamp, work.startStamp].filter((stamp) => stamp !== undefined);
@@ -78,8 +78,8 @@ export function replacing(pending: PodWork | undefined, work: PodWork): PodWork 
 }
 
 /**
- * Returns the pod after the update: a pod with a spec is never replaced by a pod from the runtime
- * without one.
+ * Returns the update with the pod to use afterwards: a known pod with a spec is kept when the
+ * update contains only a pod from the runtime, which has no spec.
  */
 export function merged(active: PodWork | undefined, update: PodWork): PodWork {
   const knownPod = podOf(active);

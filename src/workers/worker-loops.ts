@@ -15,7 +15,10 @@ export interface LoopDeps extends IterationDeps {
    */
   readonly queue: {
     enqueue(uid: PodUid, delayMs: number): void;
-    /** Adds a sync of the pod that is due after the delay; an earlier one is kept. */
+    /**
+     * Schedules a sync of the pod after the delay; a sync that is already scheduled for an earlier
+     * time remains.
+     */
     add(uid: PodUid, delayMs: number): void;
     begin(uid: PodUid): void;
   };

@@ -10,7 +10,8 @@ export interface WorkerRecord {
   /** The next work; a newer update replaces it. */
   pending: PodWork | undefined;
   /**
-   * The work last passed to the syncer, whose spec every component that acts on the pod must use.
+   * The work last passed to the syncer; every component that acts on the pod must use the pod spec
+   * in it.
    */
   active: PodWork | undefined;
   /** When the pod was first added, as a clock stamp. */

@@ -109,7 +109,8 @@ export class WorkerState implements Iterable<WorkerRecord> {
   }
 
   /**
-   * Finishes the pod. Returns the record that waited for its full name, which the caller must wake.
+   * Marks the pod as finished. Returns the record of the pod that waited for its full name; the
+   * caller must wake that pod.
    */
   finish(record: WorkerRecord, why: string): WorkerRecord | undefined {
     record.lifecycle.enter({ state: 'finished', sinceMs: this.#deps.clock.monotonicMs() }, why);
@@ -118,8 +119,8 @@ export class WorkerState implements Iterable<WorkerRecord> {
   }
 
   /**
-   * Drops the record of the pod. Returns the record that waited for its full name, which the caller
-   * must wake.
+   * Drops the record of the pod. Returns the record of the pod that waited for its full name; the
+   * caller must wake that pod.
    */
   drop(record: WorkerRecord): WorkerRecord | undefined {
     this.#records.delete(record.uid);
@@ -130,8 +131,8 @@ export class WorkerState implements Iterable<WorkerRecord> {
   }
 
   /**
-   * Releases the full name of the pod. Returns the record that waited for it, which the caller must
-   * wake.
+   * Releases the full name of the pod. Returns the record of the pod that waited for the name; the
+   * caller must wake that pod.
    */
   leaveGate(record: WorkerRecord): WorkerRecord | undefined {
     const next = this.#gate.leave(record.fullName, record.uid);

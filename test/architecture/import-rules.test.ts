@@ -41,7 +41,7 @@ test('allows packages of the same rank to import only types of each other', () =
   assert.deepEqual(check({ 'src/pleg/a.ts': `import type { X } from '../status/index.ts';` }), []);
 });
 
-test('counts a list of inline types as an import that loads the file', () => {
+test('counts `import { type X }` as an import that loads the file', () => {
   assert.equal(check({ 'src/pleg/a.ts': `import { type X } from '../status/index.ts';` }).length, 1);
 });
 

@@ -45,8 +45,8 @@ const ranks: Readonly<Record<string, number>> = {
 };
 
 /**
- * Pairs of packages of one rank of which the first may import the second at run time, with the
- * reason. Ideally empty.
+ * Pairs of packages of the same rank, with the reason: the first package may import the second one
+ * at run time. Ideally empty.
  */
 const peersAllowed: ReadonlyMap<string, string> = new Map<string, string>([
   ['checkpoints -> volumes', 'the format of a bound volume is checked where it is defined'],
@@ -72,7 +72,10 @@ const extraDoors: ReadonlyMap<string, string> = new Map([
   ['src/server/remote/index.ts', 'only a node that serves the kubelet API should load TLS and authorization'],
 ]);
 
-/** Each protocol has its own entry point, so that only its users load it. */
+/**
+ * Each protocol has a separate entry point, so that importing one protocol does not load the
+ * others.
+ */
 const protocolDoor = /^src\/protocols\/[^/]+\/index\.ts$/;
 
 /**

@@ -125,7 +125,7 @@ export const knowledge: Knowledge = {
     },
     // quota-tools.ts contains the scripts of fake quota programs.
     'test/disks/quota-tools.ts': { places: ['a script'], starts: ['cat', 'ls', 'rm', 'sh', 'tr'] },
-    // argument-recorder.ts contains a script that stands for any program.
+    // argument-recorder.ts contains a script that replaces any program and records its arguments.
     'test/fakes/argument-recorder.ts': { places: ['a script'], starts: ['sh'] },
     'test/fresh/enter.sh': {
       places: ['a script'],

@@ -20,7 +20,10 @@ export interface Declared {
    */
   readonly places?: readonly string[];
   readonly starts: readonly string[];
-  /** Functions of this file whose first argument is the program to start; `.name` for methods. */
+  /**
+   * Functions of this file whose first argument is the program to start; a method is written as
+   * `.name`.
+   */
   readonly wrappers?: readonly string[];
 }
 
@@ -29,8 +32,8 @@ export interface Knowledge {
   /** Programs of Debian's essential packages, by package. */
   readonly essential: Readonly<Record<string, readonly string[]>>;
   /**
-   * Programs that a package of the table contains besides those by which the set-up recognizes it,
-   * by package.
+   * By package: programs that the package contains in addition to those by which the set-up detects
+   * that the package is installed.
    */
   readonly alongside: Readonly<Record<string, readonly string[]>>;
   /** Programs that exist before the set-up or are installed otherwise, with the reason. */
@@ -40,7 +43,7 @@ export interface Knowledge {
    * tests need these programs.
    */
   readonly optional: Readonly<Record<string, string>>;
-  /** Programs and files of the table that are not started by the sources, with what uses them. */
+  /** Programs and files of the table that the sources do not start, each with its user. */
   readonly indirect: Readonly<Record<string, string>>;
 }
 
@@ -104,8 +107,8 @@ function scripts(path: string, source: string): string[] {
 }
 
 /**
- * The source may contain `mkfs.ext4` as `mkfs.${type}` and `ext4`, so only the last part is
- * searched.
+ * The source may contain `mkfs.ext4` as `mkfs.${type}` and `ext4`, so only the part after `mkfs.`
+ * is searched.
  */
 function lastPart(name: string): string {
   return name.replace(/^mkfs\./, '');

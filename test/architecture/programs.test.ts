@@ -161,7 +161,7 @@ describe('the search for places that start a program', () => {
       assert.deepEqual(programs, expected);
     });
 
-  it('rejects every form of loading node:child_process that it cannot follow', () => {
+  it('rejects every form of loading node:child_process that the search for started programs cannot follow', () => {
     for (const source of [
       `import * as child from 'node:child_process';`,
       `import child from 'child_process';`,

@@ -7,8 +7,8 @@ export interface Import {
   /** The module specifier, without its quotes. */
   readonly from: string;
   /**
-   * Whether the import is erased at run time. A list of inline `type` names is not: the file is
-   * still loaded.
+   * Whether the import is erased at run time. An import with a list of inline `type` names is not
+   * erased: the file is still loaded.
    */
   readonly typeOnly: boolean;
 }

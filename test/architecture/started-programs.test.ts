@@ -17,13 +17,12 @@ test('the table of started programs matches the programs started in the source',
   );
 });
 
-test('every program that is started with external arguments checks them, and the table says why they cannot be read as options', () => {
-  for (const { file, program, outside, check, end } of startedPrograms)
-    assert.equal(
-      outside === '' || check === '',
-      end === 'nothing from outside' || check === '',
-      `${file} ${program}`,
-    );
+test('every place that starts a program with external arguments checks the arguments, and the table says why they cannot be parsed as options', () => {
+  for (const { file, program, outside, check, end } of startedPrograms) {
+    const where = `${file} ${program}`;
+    assert.ok(outside === '' || check !== '', `${where}: nothing checks its external arguments`);
+    assert.equal(end === 'nothing from outside', outside === '', `${where}: what ends its options`);
+  }
 });
 
 for (const [what, source, programs] of [

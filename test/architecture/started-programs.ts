@@ -14,7 +14,7 @@ export interface StartedProgram {
    * another program.
    */
   readonly outside: string;
-  /** The check that prevents the arguments from outside from having another meaning. */
+  /** The check which ensures that the external arguments have only their intended meaning. */
   readonly check: string;
   readonly end: End;
 }

@@ -155,7 +155,10 @@ export class ApiFlaps {
     for (const [watched, times] of begun) assert.equal(times, 1, `${watched} began ${times} times`);
   }
 
-  /** Compares the metrics of the process; idle connections are closed within a minute. */
+  /**
+   * Compares the metrics of the process with those before the outages; waits, because idle
+   * connections are closed within a minute.
+   */
   async #sameFigures(before: ProcessFigures, insight: ProcessInsight): Promise<void> {
     let after = before;
     const told = () => tableOf(before, after);

@@ -12,7 +12,7 @@ import { clusterAssets } from '../cluster/programs.ts';
 import { CertificateWitness } from './certificate-witness.ts';
 
 export interface CertificatePlan {
-  /** How often each of the two certificates is rotated after the first one. */
+  /** How often each of the two certificates is rotated after the first certificate was issued. */
   readonly rotations: number;
   /** The validity of certificates from the cluster's signer, as a Go duration. */
   readonly signedFor: string;

@@ -7,8 +7,8 @@ test('both certificates of a node are rotated while a log is followed and new re
   skip: noCluster(),
   timeout: 600_000,
 }, async (t) => {
-  // The signer dates certificates five minutes back: those with a validity of two more minutes are
-  // due soon.
+  // The signer sets notBefore to five minutes ago, so a certificate that expires in two minutes is
+  // already near the end of its validity and is rotated soon.
   const report = await CertificateRounds.run({
     rotations: 1,
     signedFor: '2m',

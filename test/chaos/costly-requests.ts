@@ -688,7 +688,9 @@ export class CostlyMaker {
   }
 }
 
-/** Checks the size of the body: one that the server rejects for its size tests nothing. */
+/**
+ * Checks the size of the body: a body that the server rejects for its size would test nothing else.
+ */
 function bounded(kind: string, request: Omit<CostlyRequest, 'kind'>): CostlyRequest {
   const isTooLarge = (request.body?.length ?? 0) > mostBytes + 1_000;
   return { kind: isTooLarge ? `${kind}, over the limit` : kind, ...request };

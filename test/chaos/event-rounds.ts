@@ -161,7 +161,7 @@ export class EventRounds {
     this.#plan.tell(`events back: relied on after ${((performance.now() - startMs) / 1_000).toFixed(0)} s`);
   }
 
-  /** Starts pods while it waits, because only their changes cause CRI events. */
+  /** Starts pods during the wait, because CRI events are caused only by changes of pods. */
   async #becomesTrusted(): Promise<void> {
     await eventually(
       'events to be trusted',

@@ -329,8 +329,9 @@ export class KillRounds {
     this.#counts.set(key, restartCount);
     const lives = this.#kills - pod.sinceKill;
     let starts = 0;
-    // A running container has written no line to the mark file before its program starts, and a
-    // container that was created but not started before a kill counts as a restart.
+    // The mark file may have fewer lines than the restart count indicates: a container is reported
+    // as running before its program writes a line, and a container that was created but not started
+    // before a kill counts as a restart.
     await eventually(
       'all starts to be marked',
       async () => {

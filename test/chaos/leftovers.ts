@@ -51,9 +51,9 @@ export class Leftovers {
   }
 
   /**
-   * Excludes shims that containerd itself has lost: when its caller is killed while it waits for a
-   * new shim, it drops the sandbox but leaves the process, which its API does not list. Its log
-   * contains the shim's socket.
+   * Excludes shims that containerd has lost: if the CRI client is killed while containerd waits for
+   * a new shim, containerd drops the sandbox but leaves the shim process running, and its API does
+   * not list the shim. The log of containerd contains the shim's socket.
    */
   async #withoutForgotten(processes: readonly string[]): Promise<readonly string[]> {
     if (!processes.some((line) => shimCommand.test(line))) return processes;

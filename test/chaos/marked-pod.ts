@@ -33,8 +33,8 @@ const scripts: Readonly<Record<Behaviour, string>> = {
 };
 
 /**
- * The ID of a container is the last part of its cgroup path, which the container cannot read in a
- * cgroup namespace.
+ * A shell command that prints the ID of its own container, which is the last part of the cgroup
+ * path. In a cgroup namespace the path is hidden, and the output is empty.
  */
 const ownId = 'sed -n "s,.*/,,p" /proc/self/cgroup | sort | tail -n 1';
 

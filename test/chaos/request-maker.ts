@@ -174,7 +174,10 @@ export class RequestMaker {
     return { method, path, headers: this.#chance(4) ? this.#headers() : headers, body: undefined };
   }
 
-  /** Generates bytes that resemble a request less and less. */
+  /**
+   * Generates bytes that resemble an HTTP request, with headers missing and often with damaged
+   * bytes.
+   */
   garbage(): Buffer {
     const lines = [
       `${this.#any(methods)} ${this.#page()} HTTP/1.1`,

@@ -19,7 +19,10 @@ export interface ServerAnswers {
   memory: { readonly heldBytes: number; readonly residentBytes: number };
   /** Each stored object and its resource version: enough to check that all exist. */
   kept: readonly (readonly [string, string])[];
-  /** The API paths of all objects that requests have created, except the server's own. */
+  /**
+   * The API paths of all objects that requests have created, without the objects that the server
+   * creates itself.
+   */
   paths: readonly string[];
   errors: readonly string[];
   stop: null;

@@ -11,7 +11,7 @@ export interface RuntimePlan {
   readonly pods: number;
   /** How often containerd is killed and restarts immediately. */
   readonly kills: number;
-  /** How long containerd stays down after these kills. */
+  /** How long containerd stays down in the long downtime, which follows these kills. */
   readonly absenceMs: number;
   readonly tell: (text: string) => void;
   /** A promise whose rejection stops the test; the node is then removed. */
@@ -116,7 +116,7 @@ export class RuntimeRounds {
     );
   }
 
-  /** Kills containerd and keeps it down while all desired pods are changed. */
+  /** Kills containerd, keeps it down, and changes some of the desired pods during the downtime. */
   async #away(): Promise<void> {
     const { absenceMs, tell } = this.#plan;
     const before = await this.#kept();
@@ -143,8 +143,8 @@ export class RuntimeRounds {
   }
 
   /**
-   * During the downtime one pod is removed, one edited and one added, and the process of one is
-   * killed.
+   * During the downtime one pod is removed, one is edited, one is added, and the container process
+   * of another pod is killed.
    */
   async #changeMeanwhile(before: ReadonlyMap<string, ProcessIdentity>): Promise<void> {
     const dies = before.get('r2');
@@ -249,7 +249,7 @@ export class RuntimeRounds {
     assert.match(readyz, /\[-\]runtime failed: .*readyz check failed/s);
   }
 
-  /** Waits until one readiness check has the given result. */
+  /** Waits until the response of `/readyz/<check>` contains the given text. */
   async #ready(check: string, says: string): Promise<void> {
     let last = '';
     await eventually(
@@ -286,8 +286,8 @@ function keptOf({ metadata, status }: NodePod): Kept {
 }
 
 /**
- * Returns the pod name without what follows it: the version in a mark file, or the node name in a
- * name reported by kubeling.
+ * Returns the pod name alone: without the version in the name of a mark file, and without the node
+ * name in a name that kubeling reports.
  */
 function nameOf(text: string): string {
   return text.split(/[.-]/)[0] ?? '';

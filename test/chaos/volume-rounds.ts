@@ -23,8 +23,8 @@ export interface VolumeReport {
   /** The number of kills of the CSI driver, each together with kubeling. */
   readonly driverKills: number;
   /**
-   * The number of kills after a mount of a pod was added; `unmounting` counts those after one was
-   * removed.
+   * The number of kills that happened after a pod had added a mount; `unmounting` counts the kills
+   * after a pod had removed a mount.
    */
   readonly mounting: number;
   readonly unmounting: number;
@@ -192,7 +192,7 @@ export class VolumeRounds {
       const now = new Set(await this.#mounts());
       return moment === 'mounting' ? !now.isSubsetOf(before) : !before.isSubsetOf(now);
     };
-    // The kill sometimes follows a later mount than the first.
+    // In some rounds the kill follows a later mount instead of the first one.
     for (let more = randomInt(this.#random, mountsOfPod); more >= 0; more--) {
       const came = await eventually(moment, async () => ((await isNow()) ? true : undefined), momentWithinMs)
         .then(() => true)

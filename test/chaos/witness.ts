@@ -25,9 +25,9 @@ const looks = 50;
 const lookAgainMs = 20;
 
 /**
- * Reads the runtime's own events from the first pod to the last, independently of kubeling and its
- * restarts. So it observes every start: a container that was started twice, or beside another
- * instance, may leave no other trace.
+ * Reads the runtime's event stream from the first pod to the last, independently of kubeling and
+ * its restarts, and therefore observes every start. A container that was started twice, or that ran
+ * at the same time as another instance, may leave no other trace.
  */
 export class Witness implements AsyncDisposable {
   readonly #cri: CriClient;
@@ -128,8 +128,8 @@ export class Witness implements AsyncDisposable {
   }
 
   /**
-   * Checks that of two pods with one name the earlier had terminated when the later started, also
-   * after an edit of the manifest.
+   * Checks that, of two containers of pods with the same name, the earlier one had exited before
+   * the later one started, also after an edit of the manifest.
    */
   async #compare(earlier: Started, later: Started, status: ContainerStatus): Promise<void> {
     const { uid, podName, container } = nameOf(status);

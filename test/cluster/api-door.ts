@@ -64,8 +64,9 @@ class Passage {
  */
 export class ApiDoor implements AsyncDisposable {
   /**
-   * Sets the delay of all data that the server sends from now on. A new connection is delayed once
-   * more.
+   * Sets the delay of all data that the server sends from now on. The first request on a new
+   * connection is delayed once more, because the server's part of the TLS handshake is delayed as
+   * well.
    */
   answerDelayMs = 0;
   readonly #target: number;

@@ -13,7 +13,7 @@ import {
 /** How the user of a kubeconfig authenticates: a client certificate or a token. */
 export type Credential = KeyPair | { readonly token: string };
 
-/** The first address of the service range, which is the API server's in pods. */
+/** The first address of the service range, at which pods reach the API server. */
 const serviceAddress = '10.96.0.1';
 const serverNames = [
   'localhost',

@@ -220,7 +220,7 @@ describe('the kubelet handles resource claims of pods in a real cluster', {
     assert.deepEqual([prepared(uid).length, unprepared(uid).length], [1, 1]);
   });
 
-  it('prepares no claim twice and unprepares each once after the kubelet was killed', async () => {
+  it('after the kubelet was killed, a prepared claim is not prepared again, and each claim is unprepared exactly once', async () => {
     const { plane, node } = cluster;
     const uid = await runWithClaim('survivor');
     const before = await node.containersOf('survivor');

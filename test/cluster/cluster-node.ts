@@ -44,12 +44,13 @@ export interface ClusterNodeOptions extends Pick<PrivateRuntimeOptions, 'folder'
   readonly config?: object;
   readonly flags?: readonly string[];
   /**
-   * The address of the API server in the node's kubeconfig, if it should connect through a proxy.
+   * The address of the API server in the node's kubeconfig, if the node should connect through a
+   * proxy.
    */
   readonly server?: string;
   /**
-   * Returns the runtime socket for the node's configuration, given the real one, if it should
-   * connect through a proxy.
+   * For a node that should connect to its runtime through a proxy: returns the socket to configure,
+   * given the socket of the runtime.
    */
   readonly runtimeSocket?: (real: string) => Promise<string>;
   /** Variables added to the environment of the test. */
@@ -302,7 +303,8 @@ export class ClusterNode implements AsyncDisposable {
     await removeLogLinks(dir);
     const words = [dir, runtime.dataDir, runtime.containerd.layout.network];
     const left = listSnapshot(mentioning(await takeSnapshot(), words));
-    // Files behind a mount that could not be removed may belong to others.
+    // Files behind a mount that could not be unmounted may not belong to the test, so they are not
+    // deleted.
     if (problems.length === 0) await rm(dir, { recursive: true, force: true });
     return [...left, ...problems];
   }

@@ -46,7 +46,7 @@ describe('a node to which the API server connects by WebSocket', {
     return { out, complaint, code };
   }
 
-  it('declares the feature ExtendWebSocketsToKubelet in its Node object', async () => {
+  it('the node declares the feature ExtendWebSocketsToKubelet in its Node object', async () => {
     const { status } = await node.ready();
     assert.ok(status?.declaredFeatures?.includes('ExtendWebSocketsToKubelet'));
   });

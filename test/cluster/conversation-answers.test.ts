@@ -8,7 +8,7 @@ import { readRecording } from '../local-api/differential/recording.ts';
 import type { Server } from '../local-api/differential/server.ts';
 import { noCluster, withoutStreamedLists } from './programs.ts';
 
-/** The chapter of the recorded conversation in which lists are streamed as watches. */
+/** The part (chapter) of the recorded requests in which lists are streamed as watches. */
 const streamed = 'watches';
 
 /**

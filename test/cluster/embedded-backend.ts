@@ -21,7 +21,10 @@ import { findKubectl } from './programs.ts';
 export interface EmbeddedOptions {
   /** The name of the node that may join; `node-a` if undefined. */
   readonly nodeName?: string | undefined;
-  /** The validity of certificates that it signs, as a Go duration; a year if undefined. */
+  /**
+   * The validity of certificates that the embedded API signs, as a Go duration; a year if
+   * undefined.
+   */
   readonly signingDuration?: string | undefined;
   /** The audit log of requests by nodes; not written if undefined. */
   readonly auditFile?: string | undefined;

@@ -22,8 +22,8 @@ const pressures = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
 type Pressure = (typeof pressures)[number];
 
 /**
- * For each condition of the Node the reasons without and with pressure; the events have the same
- * reasons.
+ * For each condition of the Node: its reason without pressure, and its reason with pressure. The
+ * events have the same reasons.
  */
 const reasons = {
   MemoryPressure: ['KubeletHasSufficientMemory', 'KubeletHasInsufficientMemory'],
@@ -118,7 +118,8 @@ it('the Node reports each pressure, rejects pods during it, and reports its end'
     asking('filler', node.name, { signs, command: fill(30) }),
     asking('crowd', node.name, { signs, command: crowd.script }),
   );
-  // These pods are created first, because a pod without stats would be evicted first.
+  // Waits until these pods run before any pressure begins, because a pod without stats would be
+  // evicted first.
   for (const name of ['other', 'greedy', 'filler', 'crowd']) await cluster.phase(name, 'Running');
   const begin = (name: string) => writeFileSync(join(signs, name), '');
   begin('greedy');

@@ -213,7 +213,7 @@ describe('a node with static policies switches between kubeling and the Go kubel
     await ended('late');
   });
 
-  it('gives the CPU to another container under kubeling', async () => {
+  it('gives the exclusive CPU to another container under kubeling', async () => {
     await ended('alone');
     await moved('idle', all);
     await put('next', alone);

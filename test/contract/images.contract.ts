@@ -30,7 +30,7 @@ export const imageContract: Part = (get) => {
     await get().cri.removeImage({ image: { image: 'localhost/no/such:image' } }, signal);
   });
 
-  test('no content is being written while no image is pulled', async () => {
+  test('the runtime reports no content being written when no image is being pulled', async () => {
     assert.deepEqual(await get().cri.containerdIngests(signal), []);
   });
 

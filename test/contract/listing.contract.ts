@@ -78,7 +78,7 @@ export const listingContract: Part = (get) => {
     ]);
   });
 
-  test('a filter for state zero is applied like that for any other state', async () => {
+  test('a filter for the container state with the enum value zero (CONTAINER_CREATED) is applied like any other', async () => {
     const backend = get();
     await using pods = new Pods(backend, 'listing-zero');
     const pod = await pods.sandbox();

@@ -5,7 +5,7 @@ import { signal } from './pods.ts';
 import type { Part } from './suite.ts';
 
 export const nodeContract: Part = (get) => {
-  test('the runtime reports its name and version, and supports our version of the CRI', async () => {
+  test('the runtime reports its name and version, and supports the CRI version that kubeling uses', async () => {
     const version = await get().cri.checkVersion(signal);
     assert.equal(version.version, '0.1.0');
     assert.equal(version.runtimeName, 'containerd');

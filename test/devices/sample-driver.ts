@@ -18,7 +18,10 @@ const forEach = ({ claims }: Asked, answer: (uid: string) => object) => ({
   claims: Object.fromEntries(claims.map(({ uid }) => [uid, answer(uid)])),
 });
 
-/** Returns one device for the request `wide` and one for every request. */
+/**
+ * Returns two devices: `wide` belongs only to the request of that name, `all` belongs to every
+ * request.
+ */
 const devicesFor = (uid: string) => ({
   devices: [
     { pool_name: 'node-a', device_name: 'all', cdi_device_ids: [`${name}/claim=${uid}`] },

@@ -109,8 +109,8 @@ export class FrontRig implements AsyncDisposable {
   async ask(path: string, options: AskOptions = {}): Promise<Asked> {
     const { body, token = 'admin', headers = {}, ...rest } = options;
     const authorization = token === '' ? {} : { authorization: `Bearer ${token}` };
-    // The length is sent because for some methods a server would parse a body without it as the
-    // next request.
+    // The Content-Length header is sent because, for some methods, a server would parse a body
+    // without this header as the next request.
     const size =
       body === undefined || 'transfer-encoding' in headers
         ? {}

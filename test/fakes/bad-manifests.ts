@@ -9,8 +9,8 @@ export interface BadManifest {
 const tooLarge = 11 << 20;
 
 /**
- * Returns one manifest with each common kind of mistake. `image` is an existing image, for
- * manifests whose pod runs all the same.
+ * Returns one manifest with each common kind of mistake. `image` is an existing image, for the
+ * manifests whose pod runs despite the mistake.
  */
 export function badManifests(image: string): readonly BadManifest[] {
   const spec = `spec:
@@ -60,7 +60,7 @@ export function badManifests(image: string): readonly BadManifest[] {
 }
 
 /**
- * Names of pods that run although their manifest has a mistake, or because only another manifest
- * with the same pod name has one.
+ * Names of pods that run although their manifest has a mistake, or although another manifest with
+ * the same pod name has a mistake.
  */
 export const usedAllTheSame = ['unknown', 'twice'];

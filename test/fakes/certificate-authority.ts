@@ -136,9 +136,9 @@ export class Authority {
   }
 
   /**
-   * Issues a certificate signed by this CA, by default for an intermediate CA, and returns it as an
-   * authority: each certificate that the returned authority issues is followed by its own
-   * certificate.
+   * Issues a certificate signed by this CA, by default for an intermediate CA, and returns the
+   * certificate as an authority. The certificates that the returned authority issues include the
+   * authority's own certificate in their chain.
    */
   intermediate(subject: string, use: NonNullable<CertificateWish['use']> = 'authority'): Authority {
     const name = this.#folder.issue(this.#name, { subject, use });

@@ -9,8 +9,8 @@ const states: Readonly<Record<string, ObservedContainerState>> = {
 };
 
 /**
- * Adapts the CRI to the minimum that an event generator needs; the runtime package reports much
- * more of each pod.
+ * Lists pods and containers through the CRI, with only the fields that an event generator needs;
+ * the runtime package reports many more.
  */
 export function criLister(cri: CriClient): RuntimeLister {
   const listPods = async (signal: AbortSignal) => {

@@ -54,7 +54,10 @@ export class DeviceRig implements AsyncDisposable {
     return plugin;
   }
 
-  /** Allocates devices as at admission; returns the rejection. Advances the clock until then. */
+  /**
+   * Allocates devices as at admission and advances the clock until the allocation has completed;
+   * returns the reason of a rejection.
+   */
   async admit(pod: Pod, affinity?: TopologyHint): Promise<string | undefined> {
     const near = (hint: TopologyHint) => ({
       allocate: (of: Pod, container: Container) =>

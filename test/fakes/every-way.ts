@@ -5,8 +5,8 @@ export type Caller = (way: Way) => Promise<Answered>;
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
 /**
- * Returns one API request of every kind by its description, in the namespace `default` and in all
- * namespaces.
+ * Returns one API request of every kind, each with a description, in the namespace `default` and in
+ * all namespaces.
  */
 export async function everyWay(admin: Caller): Promise<readonly Way[]> {
   const ways: Way[] = [];

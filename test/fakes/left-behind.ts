@@ -16,8 +16,9 @@ function removeAll(): void {
 }
 
 /**
- * Registers a clean-up for the exit of the process, unless it is disposed by then: a test that is
- * interrupted by a time limit or a signal disposes nothing. The clean-up must be synchronous.
+ * Registers a clean-up that runs when the process exits, unless the returned object has been
+ * disposed before. It is needed because a test that is interrupted by a time limit or a signal
+ * disposes nothing. The clean-up must be synchronous.
  */
 export function whenLeftBehind(remove: () => void): Disposable {
   if (!process.listeners('exit').includes(removeAll)) {

@@ -95,7 +95,7 @@ export class LocalPods implements Disposable {
     return this.world.execute(this.#call(options));
   }
 
-  /** Sends a request; returns the response as in a recording. */
+  /** Sends a request; returns the response in the format of the recordings. */
   async answer(options: Wish): Promise<RecordedAnswer> {
     try {
       return told(await this.api.handle(this.#call(options), never));

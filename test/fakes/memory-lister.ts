@@ -52,8 +52,8 @@ export class MemoryLister implements RuntimeLister {
   }
 
   /**
-   * Returns the event source of this runtime; `provoke` publishes a probe event if `provokes` is
-   * `yes`.
+   * Returns the event source of this runtime. If `provokes` is `yes`, the source has a function
+   * `provoke`, which publishes a test event.
    */
   source(options: { readonly provokes: 'yes' | 'no' } = { provokes: 'no' }): EventSource {
     const events = (signal: AbortSignal) => this.#stream(signal);

@@ -93,7 +93,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   /** Bind-mounts a directory. */
   mountFrom(origin: string, directory: string): void {
-    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
+    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is not a directory');
     this.#cover({ directory, kind: 'other', sizeBytes: undefined, origin }, directoryOf(ownerWrites));
   }
 
@@ -129,7 +129,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
   async makeDirectory(path: string, mode: number): Promise<void> {
     this.#makeParents(path);
     const found = this.#entries.get(path);
-    if (found !== undefined && found.kind !== 'directory') throw refused(path, 'it is no directory');
+    if (found !== undefined && found.kind !== 'directory') throw refused(path, 'it is not a directory');
     const kept = (found?.mode ?? 0) & 0o7000;
     this.#entries.set(path, { owner: 0, group: 0, ...found, kind: 'directory', mode: kept | mode });
   }
@@ -206,12 +206,12 @@ export class MemoryVolumeFiles implements VolumeFiles {
   }
 
   async mountMemory(directory: string, sizeBytes: bigint | undefined): Promise<void> {
-    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
+    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is not a directory');
     this.#cover({ directory, kind: 'memory', sizeBytes }, directoryOf(stickyForAll));
   }
 
   async mountHugePages(directory: string, pageSize: Quantity): Promise<void> {
-    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is no directory');
+    if (this.#entries.get(directory)?.kind !== 'directory') throw refused(directory, 'it is not a directory');
     const pageBytes = quantityValue(pageSize);
     const shown = directoryOf(ownerWrites);
     this.#cover({ directory, kind: 'huge-pages', sizeBytes: undefined, pageBytes }, shown);
@@ -244,7 +244,7 @@ export class MemoryVolumeFiles implements VolumeFiles {
 
   async bind(source: string, directory: string, options: readonly string[]): Promise<void> {
     for (const path of [source, directory])
-      if (this.#entries.get(path)?.kind !== 'directory') throw refused(path, 'it is no directory');
+      if (this.#entries.get(path)?.kind !== 'directory') throw refused(path, 'it is not a directory');
     const content = this.#below(source).map(
       (path) => [path.slice(source.length), this.#entries.get(path)] as const,
     );

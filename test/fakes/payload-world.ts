@@ -81,8 +81,8 @@ export class PayloadWorld {
   }
 
   /**
-   * Sets this text in all objects of `killedPod`, under a key that always exists and one that
-   * changes.
+   * Sets this text in the config map, the secret and the token that the pod of `killedPod` mounts,
+   * under a key that always exists and under a key that contains the text.
    */
   setAll(text: string): void {
     const data = { always: text, [`only-${text}`]: text };

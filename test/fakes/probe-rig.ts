@@ -26,8 +26,8 @@ export interface ProbeRigOptions {
 }
 
 /**
- * The probes of one pod under virtual time: the test sets the state of the container and its
- * responses.
+ * The probes of one pod under virtual time: the test sets the state of the container and the
+ * responses to the probes.
  */
 export class ProbeRig implements AsyncDisposable {
   readonly clock = new VirtualClock();
@@ -93,8 +93,8 @@ export class ProbeRig implements AsyncDisposable {
   }
 
   /**
-   * Lets the kubelet run for a while, then adds the pod; the instance with this ID may just have
-   * started.
+   * Lets the kubelet run for a while, then adds the pod. If an ID is given, the container instance
+   * with this ID has just started.
    */
   async begin(id?: string): Promise<void> {
     await this.clock.advance(this.#uptimeMs);

@@ -23,7 +23,7 @@ import { type Identity, keyPem, newEcKey } from '../../src/protocols/x509/index.
 import { MemoryCredentialFiles } from './memory-authority-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** A reader of a few objects, as stored. */
+/** An object reader that contains only the objects that a test has put into it. */
 export class FewObjects implements ObjectReader {
   readonly #objects = new Map<string, StoredObject>();
 

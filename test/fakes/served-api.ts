@@ -130,7 +130,8 @@ export class ServedApi implements AsyncDisposable {
     return new Promise((resolve, reject) => {
       const usual = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
       const bytes = body === undefined ? undefined : JSON.stringify(body);
-      // The length is sent because a DELETE usually has no body.
+      // The Content-Length header is set explicitly, because Node.js does not add it for methods
+      // that usually have no body, such as DELETE.
       const size = bytes === undefined ? {} : { 'content-length': Buffer.byteLength(bytes) };
       const headers = { 'content-type': type ?? usual, ...size, ...upgradeHeaders(upgrade), ...own };
       const asking = request(`${this.url}${path}`, { method, agent, headers });

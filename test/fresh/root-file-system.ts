@@ -34,8 +34,8 @@ const npmSettings = ['registry', 'cafile', 'proxy', 'https-proxy'];
 
 /**
  * Copies the settings by which this machine reaches its package registries to the root file system:
- * proxies, the npm registry and trusted certificates. The files that they name are copied to the
- * same path.
+ * proxies, the npm registry and trusted certificates. Files that are named by these settings are
+ * copied to the same path.
  */
 export function shareRegistryAccess(root: string, env: NodeJS.ProcessEnv): Record<string, string> {
   const shared: Record<string, string> = {};

@@ -7,7 +7,7 @@ function fieldsOf(text: string, message = 'M'): readonly ProtoField[] {
   return messages.find(({ name }) => name === message)?.fields ?? assert.fail(`no ${message}`);
 }
 
-test('parses fields of every label', () => {
+test('parses single, repeated, optional, map and oneof fields of a message', () => {
   const text = `message M {
     string a = 1;
     repeated int32 b = 2;

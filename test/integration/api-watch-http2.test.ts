@@ -65,7 +65,7 @@ function watchingMany(client: Client, count: number) {
 }
 
 describe('API watches over HTTP/2', () => {
-  test('watches share connections with a hundred streams each and leave HTTP/1.1 connections to requests', async () => {
+  test('up to a hundred watches share one HTTP/2 connection, and requests other than watches use HTTP/1.1 connections', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     using client = clientFor(await config(server));

@@ -136,7 +136,7 @@ describe('API watches over TLS', () => {
     await until(() => server.sockets.size === 0);
   });
 
-  test('releases the connection immediately when a watch is aborted, consumed or not', async () => {
+  test('releases the connection immediately when a watch is aborted, whether or not its events are being consumed', async () => {
     await using server = await serve((_request, response) => {
       response.writeHead(200).write(event('ADDED', pod).repeat(3));
     });

@@ -162,7 +162,7 @@ describe('CLI commands that call a kubelet', () => {
   });
 
   for (const command of [['explain'], ['logs', 'web'], ['exec', 'web', '--', 'true']]) {
-    it(`${command[0]} calls no other kubelet when that of the data directory does not run`, async () => {
+    it(`${command[0]} fails without calling another kubelet when the kubelet of the data directory does not run`, async () => {
       await using kubelet = await FakeKubelet.open();
       const [name = '', ...words] = command;
       const dataDir = join(kubelet.dir, 'data');

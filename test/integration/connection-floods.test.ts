@@ -130,7 +130,7 @@ describe('limits on connections of the kubelet API', () => {
     await closed;
   });
 
-  test('accepts a command of 500 KB from a client with a certificate, and 100 KB without one', async () => {
+  test('accepts a request target of 500 KB from a client with a certificate, and of 100 KB from a client without one', async () => {
     const statusOf = async (bytes: number, pair?: KeyPair) => {
       using client = new Client();
       const socket = await openTls(client, 'http/1.1', pair);

@@ -215,7 +215,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     }
   });
 
-  it('does not start when another process listens on its socket, and leaves that process running', async () => {
+  it('containerd is not started when another process listens on its socket, and that process keeps running', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     const server = createServer().listen(containerd.layout.socket);
@@ -241,7 +241,7 @@ describe('a private containerd', { skip: skipReason(), concurrency: false }, () 
     assert(!existsSync(join(state, 'stale')));
   });
 
-  it('limits the size of its log', async () => {
+  it('the size of the log of containerd is limited', async () => {
     await using dir = await TestDirectory.make();
     const containerd = await dir.open();
     await containerd.ensureRunning(limit());
@@ -462,7 +462,7 @@ describe('pods of a private containerd', { skip: skipReason(), concurrency: fals
 });
 
 describe('findRuntimeSockets', () => {
-  it('reports sockets that accept, that do not respond and that do not exist', async () => {
+  it('reports for each socket whether it accepts connections or is silent or absent', async () => {
     await using dir = await TestDirectory.make();
     const at = (name: string) => join(dir.path, name);
     const server = createServer().listen(at('live.sock'));

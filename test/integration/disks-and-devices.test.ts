@@ -106,7 +106,7 @@ for (const { called, make, skip } of machines) {
       for (const path of ['d', 'gone']) assert.equal(await devices.find(join(root, path)), undefined);
     });
 
-    it('a block device is attached to a file, which exists as long as the device is held open', async () => {
+    it('a block device is mapped to a file, which cannot be removed while the device is held open', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;
       const file = join(root, 'shown/pod');

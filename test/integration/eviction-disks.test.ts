@@ -30,7 +30,10 @@ async function isPresent(node: ApiNode, image: string): Promise<boolean> {
   return (await node.inner.runtime.cri.imageStatus({ image: { image } }, signal)).image !== undefined;
 }
 
-/** Imports an unused image, which takes disk space once packed and once unpacked. */
+/**
+ * Imports an unused image, which uses disk space twice: for its imported layers and for their
+ * unpacked files.
+ */
 async function bringImage(node: ApiNode, name: string, bytes: number): Promise<string> {
   const data = randomBytes(bytes);
   const files = [{ path: 'padding', kind: 'file', mode: 0o644, data }] as const;
@@ -157,8 +160,8 @@ describe('a node with a small disk', { skip: skipReason(), timeout: 300_000, con
         rootDir: join(own.path, 'kubelet'),
       },
       countsEverySeconds: 1,
-      // Reports a separate container disk, as other runtimes do; the containerd of the test has
-      // both on one disk.
+      // Reports a separate disk for containers, as other runtimes do; the containerd of the test
+      // stores images and containers on the same disk.
       criOverrides: (cri) => ({
         imageFsInfo: async (request, inner) => {
           const reported = await cri.imageFsInfo(request, inner);

@@ -52,7 +52,7 @@ const timeout = 600_000;
  * wait most of the time.
  */
 describe('eviction on a real machine', { skip, timeout, concurrency: true }, () => {
-  it('evicts a pod above its own limit, keeps the others running and never restarts it', async () => {
+  it('evicts a pod that exceeds its own limit of local storage, never restarts the pod, and keeps the other pods running', async () => {
     await using node = await ApiNode.open({ settings: evicting(), countsEverySeconds: 1 });
     const limits = { 'ephemeral-storage': '2Mi' };
     node.add('volume', {
@@ -105,7 +105,7 @@ describe('eviction on a real machine', { skip, timeout, concurrency: true }, () 
     );
   });
 
-  it("evicts a pod that fills the node's disk, with its grace period on a soft threshold, and keeps the others running", async () => {
+  it("evicts a pod that fills the node's disk, with the pod's grace period if a soft threshold is exceeded, and keeps the other pods running", async () => {
     using disk = new MountedDisk();
     const soft = softThreshold('nodefs.available', 36 * mebi, 2_000);
     await using node = await ApiNode.open({

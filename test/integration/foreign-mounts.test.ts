@@ -77,12 +77,12 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
       .filter((line) => line.includes(path));
 
   /**
-   * Creates the mounts of a container that mounted something with propagation inside a foreign
-   * mount.
+   * Creates two foreign mounts, the second inside the first, as a container with mount propagation
+   * can.
    */
   function mountTwo(point: string): void {
-    // The mount is private; otherwise the second mount also appears in the directory of the first
-    // one.
+    // The first mount is private; otherwise the second mount would also appear in the directory
+    // that the first one binds.
     execFileSync('mount', ['--bind', '--make-private', precious, point]);
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(point, 'deep')]);
   }
@@ -110,7 +110,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
     ['disk', (point: string) => `cannot unmount ${point}: it is in use`],
     ['memory', (point: string) => `${point} is mounted in it and in use`],
   ] as const)
-    it(`foreign mounts keep an emptyDir on ${volume} while in use, and are reported`, async () => {
+    it(`foreign mounts that are in use prevent the removal of an emptyDir on ${volume}, and are reported`, async () => {
       await node.put('c.yaml', podOf('c', { disk: {}, memory: { medium: 'Memory' } }));
       const { uid } = (await node.running('c')).metadata;
       const point = join(emptyDir(uid, volume), 'in');
@@ -155,7 +155,7 @@ describe('foreign mounts below the directory of a pod', { skip: notRoot, timeout
     assert.equal(lines.length, 1, lines.join('\n'));
   });
 
-  it('foreign mounts keep the directory of an orphaned pod', async () => {
+  it('foreign mounts prevent the removal of the directory of an orphaned pod', async () => {
     await node.put('b.yaml', podOf('b', { disk: {} }));
     const { uid } = (await node.running('b')).metadata;
     const point = join(podDir(uid), 'plugins', 'of-others');

@@ -32,7 +32,7 @@ describe('health and metrics endpoints of a private node', { timeout: 180_000 },
       return expected.test(text) ? text : undefined;
     });
 
-  it('reports ready once its pod sources were read', async () => {
+  it('the node reports ready once its pod sources were read', async () => {
     const text = await readyz(/readyz check passed/);
     for (const name of ['ping', 'sources', 'runtime', 'network', 'pleg', 'background', 'syncloop'])
       assert.match(text, new RegExp(`^\\[\\+\\]${name} ok$`, 'm'));
@@ -41,7 +41,7 @@ describe('health and metrics endpoints of a private node', { timeout: 180_000 },
     assert.equal(await node.get('/readyz/pleg'), 'ok');
   });
 
-  it('counts its pods in the metrics', async () => {
+  it('the node counts its pods in the metrics', async () => {
     await node.put('web.yaml', pod);
     await node.running('web');
     // The kubelet also creates a mirror pod of the static pod in the node's own API, whose watch
@@ -70,7 +70,7 @@ describe('health and metrics endpoints of a private node', { timeout: 180_000 },
       assert.ok(metrics.includes(`\n${line}`), `${line} is missing`);
   });
 
-  it('reports live but not ready while the runtime is unresponsive or stopped', async () => {
+  it('the node reports live but not ready while the runtime is unresponsive or stopped', async () => {
     const { pid } = JSON.parse(await readFile(join(node.dataDir, 'containerd', 'containerd.pid'), 'utf8'));
     process.kill(pid, 'SIGSTOP');
     try {

@@ -126,7 +126,7 @@ describe('launcher', () => {
       assert.doesNotMatch((await launch({ args })).out, /semi-space/);
   });
 
-  it('finds its own directory when called through chains of absolute and relative links or by its bare name', async () => {
+  it('the launcher finds its own directory when called through chains of absolute and relative links or by its bare name', async () => {
     await fakeNode(join(directory, 'node_modules/.bin/node'), 'linked', 'v26.0.0');
     await mkdir(join(directory, 'deep/er'), { recursive: true });
     await symlink('../../kubeling', join(directory, 'deep/er/first'));
@@ -144,7 +144,7 @@ describe('launcher', () => {
     assert.notEqual(code, 0);
   });
 
-  it("caches compiled code in the user's cache when there are no packages beside it", async () => {
+  it("the launcher caches compiled code in the user's cache directory when there is no node_modules directory beside the launcher", async () => {
     await fakeNode(join(bin, 'node'), 'path', 'v26.0.0');
     assert.match((await launch({ env: { HOME: '/h' } })).out, /^cache=\/h\/\.cache\/kubeling$/m);
     assert.match((await launch({ env: { HOME: '/h', XDG_CACHE_HOME: '/x' } })).out, /^cache=\/x\/kubeling$/m);

@@ -282,7 +282,7 @@ describe('API rights of a node certificate', { timeout: 240_000 }, () => {
     ]);
   });
 
-  test('a certificate with only the group, or without a node name, has no rights', async () => {
+  test('a certificate of the group system:nodes whose common name is not system:node:<node name> has no rights', async () => {
     const organizations = ['system:nodes'];
     for (const commonName of ['system:node:', 'n1', 'system:serviceaccount:shop:web']) {
       const stranger = api.caller(

@@ -107,7 +107,8 @@ async function childrenOf(pid: number): Promise<number[]> {
 }
 
 /**
- * Whether the process sleeps, in the pause program's system call if the kernel reports the call.
+ * Whether the process sleeps, and does so in the system call of the pause program where the kernel
+ * reports the call.
  */
 async function isWaiting(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');

@@ -266,7 +266,7 @@ describe('payload volumes (configMap, secret, projected) on a real machine', { s
     await mkdir(join(root, 'pods', worldUid, 'volumes'), { recursive: true });
     await symlink(foreign, join(root, 'pods', worldUid, 'volumes', 'kubernetes.io~configmap'));
     const [problem] = await environment.volumes().prepare(podWith([configMap]), environment.signal);
-    assert.match(problem?.message ?? '', /kubernetes\.io~configmap is no directory$/);
+    assert.match(problem?.message ?? '', /kubernetes\.io~configmap is not a directory$/);
     await assert.rejects(environment.volumes().remove(worldUid, environment.signal), {
       code: 'VOLUME_REMOVE',
     });

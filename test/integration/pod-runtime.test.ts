@@ -255,7 +255,7 @@ describe('pods of a real containerd', () => {
     await clear(pod, 1);
   });
 
-  it('pods without a spec are stopped by the labels of their containers', async () => {
+  it('pods without a spec are found by the labels of their containers and stopped', async () => {
     const pod = withImage(podOf({ main: {} }, {}, 'orphan'));
     assert.equal((await sync(pod)).error, undefined);
     await within(limitMs, 'kill an orphan', async (signal) => {

@@ -71,7 +71,7 @@ describe('removal of a directory tree', () => {
     }
   });
 
-  it('removes entries that have the same names as its own temporary entries', async () => {
+  it("entries that have the names of the removal's own temporary entries are removed", async () => {
     shell('touch .removing-0; mkdir .removing-1; touch .removing-1/file');
     run(goingDown(300));
     await removeTree(volume);
@@ -92,7 +92,7 @@ describe('removal of a directory tree', () => {
     await isGone();
   });
 
-  it('stops at a mount far below and deletes nothing in it', { skip: notRoot }, async () => {
+  it('stops at a mount deep inside the tree and deletes nothing in it', { skip: notRoot }, async () => {
     const [depth, other] = [100, join(root, 'other')];
     await mkdir(other);
     await writeFile(join(other, 'canary'), 'alive');

@@ -279,7 +279,7 @@ describe('security contexts observed inside containers', { skip: skipReason() },
     assert.equal(await node.event('strict', 'SupplementalGroupsPolicyNotSupported'), message);
   });
 
-  it('SELinux options are passed to the runtime, those of the container before those of the pod', async () => {
+  it('SELinux options are passed to the runtime, and those of the container override those of the pod', async () => {
     const { status } = await node.podIs('labelled', 'running', ({ phase }) => phase === 'Running');
     const levels = await Promise.all(
       (status.containerStatuses ?? []).map(async ({ containerID = '' }) => {

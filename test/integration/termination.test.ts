@@ -298,7 +298,7 @@ ${node.describe(name)}`;
       assert.deepEqual([restartCount, (await containersOf('starting')).length], [0, 1]);
     });
 
-    it('a restarted kubeling continues the sleep of a preStop hook where it was', async () => {
+    it('a restarted kubeling continues the sleep of a preStop hook for its remaining time', async () => {
       await node.terminated('dozing');
       assertLasts('dozing', secondsSince(), 5.9);
     });

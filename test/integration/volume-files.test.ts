@@ -229,7 +229,7 @@ describe('bind mount of a directory of this machine', { skip: notRoot }, () => {
     assert.equal((await files.readFile(join(disk, 'inner/canary')))?.toString(), 'alive');
   });
 
-  it('unmounting a bind mount also unmounts foreign mounts in it, which stay mounted elsewhere', async () => {
+  it('foreign mounts inside a volume are unmounted, innermost first, and stay mounted at their other paths', async () => {
     await using machine = await thisMachine(undefined);
     const { files, root } = machine;
     const [disk, volume] = [join(root, 'disk'), join(root, 'volume')];

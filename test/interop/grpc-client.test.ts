@@ -57,7 +57,7 @@ function failsWith(code: GrpcCode, message?: string | RegExp): (error: unknown) 
 const version: GrpcJsUnary = (_call, done) =>
   done(null, { version: '0.1.0', runtimeName: 'other', runtimeVersion: '1', runtimeApiVersion: 'v1' });
 
-/** A method that runs until the caller cancels the call, and records this. */
+/** A method that runs until the caller cancels the call, and records the cancellation. */
 function patient(seen: string[]): GrpcJsUnary {
   return (call: ServerUnaryCall<object, object>) => {
     seen.push('begun');
@@ -332,7 +332,7 @@ describe('deadlines and cancellation of gRPC calls', () => {
     await until('the server received it', () => observed.includes('cancelled'));
   });
 
-  test('an abort for a timeout is DEADLINE_EXCEEDED', async () => {
+  test('a call aborted by a timeout signal fails with DEADLINE_EXCEEDED', async () => {
     await using pair = await connectTo({ version: patient([]) });
     await assert.rejects(
       pair.client.version({}, { signal: AbortSignal.timeout(100) }),
@@ -348,7 +348,7 @@ describe('deadlines and cancellation of gRPC calls', () => {
     assert.equal(pair.relay.connections, 0);
   });
 
-  test('a request that cannot be encoded reports its field and sends no call', async () => {
+  test('a request that cannot be encoded fails with the name of the field and is not sent', async () => {
     await using pair = await connectTo({ version });
     await assert.rejects(
       pair.client.stopContainer({ timeout: 2n ** 70n }, forever),

@@ -110,7 +110,7 @@ describe('unary gRPC calls', () => {
     );
   });
 
-  test('a method that throws another error returns UNKNOWN, and the server reports the error', async () => {
+  test('a method that throws an error other than a GrpcError returns UNKNOWN, and the server reports the error', async () => {
     await using pair = await serve({
       version: async () => {
         throw new TypeError('oops');

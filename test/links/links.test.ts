@@ -65,7 +65,10 @@ describe('links planted at a path while kubeling uses it', { skip: notRoot }, ()
   });
 });
 
-/** A rejected operation is fine, but not an error of the test itself or a followed link. */
+/**
+ * The operation may be rejected, but neither an error of the test itself nor a followed link is
+ * accepted.
+ */
 function outcomeOf(error: unknown): string {
   if (error instanceof assert.AssertionError || !(error instanceof Error)) throw error;
   if ('code' in error) return String(error.code);

@@ -15,7 +15,7 @@ const deep = 'x/'.repeat(40);
 
 /**
  * A volume with a directory that is repeatedly swapped with a link to the canary's directory, near
- * the top of the volume or far below.
+ * the top of the volume or deep inside it.
  */
 function volumeOf({ root, canary }: Arena, at = '') {
   const volume = join(root, 'volume');
@@ -83,7 +83,8 @@ const counting: AttackedPath = {
       swaps,
       async act() {
         const { inodesUsed } = await walkTree({ path: volume, parts: undefined }, around);
-        // At most four inodes: the volume, the directory or the link, and two files.
+        // The walk reaches at most four inodes: the volume, the directory or the link, and two
+        // files.
         if (inodesUsed > 4) throw new Error(`the walk reached ${inodesUsed} inodes`);
         return '';
       },

@@ -54,8 +54,8 @@ export interface SortedListeners {
 
 /**
  * Assigns each listener to a table row: rows with a fixed port first, then rows whose port the
- * kernel chose, which `isTls` distinguishes. A row with `*` in its path may have several listeners,
- * every other row has exactly one.
+ * kernel chose; `isTls` tells the latter apart. A row with `*` in its path may have several
+ * listeners, every other row has exactly one.
  */
 export async function sortListeners(
   listeners: readonly FoundListener[],

@@ -79,7 +79,7 @@ describe('raw block volumes of pods on kubeling up', { timeout: 900_000, skip: w
       return !existsSync(globals()) && holders(rootDir).length === 0;
     });
 
-  it('a block volume reaches the container through a link of its pod, and nothing is left afterwards', async () => {
+  it("a block volume reaches the container through the link in its pod's directory, and nothing is left after the pod is deleted", async () => {
     const created = disk('plain');
     created.write(Buffer.from('from outside'));
     await cluster.apply(volume('plain', created.device), claim('plain'));

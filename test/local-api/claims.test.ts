@@ -10,8 +10,8 @@ import { json } from './volume-objects.ts';
 const image = 'localhost/kubeling/busybox:1';
 const nodeName = hostname().toLowerCase();
 /**
- * The limit for a start that is triggered by a change of the claim: a retry of the failed sync
- * takes ten seconds or more.
+ * The time limit for a pod start that is triggered by a change of the claim; it is shorter than the
+ * ten seconds or more after which a failed sync is retried.
  */
 const promptMs = 9_500;
 

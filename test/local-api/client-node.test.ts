@@ -174,8 +174,8 @@ describe('@kubernetes/client-node against kubeling up', { timeout: 300_000 }, ()
     await eventually('the lines', async () => (text === 'line 1\nline 2\nline 3\n' ? true : undefined));
     const all = await core.readNamespacedPodLog({ namespace, name: 'writer' });
     assert.equal(all, 'line 1\nline 2\nline 3\n');
-    // The log stream ends with its container, because aborting it would raise an error that cannot
-    // be caught.
+    // The test waits until the log stream ends with its container, because aborting the stream
+    // would raise an error that cannot be caught.
     await core.deleteNamespacedPod({ namespace, name: 'writer' });
     await ended;
   });

@@ -211,7 +211,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     assert.equal(readFileSync(join(driver.contentOf('shared'), 'note'), 'utf8'), 'hello\n');
   });
 
-  it('a volume is expanded when it is mounted and under a running pod', async () => {
+  it('a volume is expanded when it is mounted, and while a pod that uses it runs', async () => {
     content('growing');
     await cluster.apply(volume('growing'), claim('growing'));
     const bound = ['get', 'pvc', 'growing', '-o', 'json'];
@@ -314,7 +314,7 @@ describe('volumes of a CSI driver on kubeling up', { timeout: 900_000, skip: wit
     await cluster.node.until('the volume to be unstaged', async () => staged().length === 0);
   });
 
-  it('a volume stays mounted when the CSI driver is killed and registers again under a running pod', async () => {
+  it('a volume stays mounted when the CSI driver is killed and registers again while a pod uses the volume', async () => {
     content('lasting');
     await cluster.apply(volume('lasting'), claim('lasting'), pod('lasting', claimed('lasting')));
     await cluster.ready('lasting');

@@ -161,7 +161,7 @@ describe('local disks as persistent volumes on kubeling up', {
 
   it('the file system grows with the disk, before a pod uses it and while the pod runs', async () => {
     const mebi = 2 ** 20;
-    // xfs, because the kernel grows it with the same rights that mount it.
+    // The disk has xfs, because the kernel grows xfs with the privileges that suffice to mount it.
     const created = disk('grown', 400 * mebi);
     created.format('xfs');
     await cluster.apply(volume('grown', { path: created.device }), claim('grown'));

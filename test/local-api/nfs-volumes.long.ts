@@ -163,7 +163,7 @@ describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl(
     assert.equal(isMounted(), false);
   });
 
-  it('with an unresponsive NFS server the node can restart, run other pods, and delete the pods of the server', async () => {
+  it('with an unresponsive NFS server the node can restart, run other pods, and delete the pods that use the server', async () => {
     const part = { ...whole, mountPath: '/data/canary', subPath: 'canary' };
     await cluster.apply(
       pod('silent', inline('/silent')),

@@ -94,7 +94,8 @@ interface Seen {
 }
 
 function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): readonly string[] {
-  // An attempt that will fail runs only temporarily and does not count.
+  // An instance whose attempt number is below `failsBefore` runs only until it fails, so it does
+  // not count.
   const stays = ({ name, failsBefore = 0 }: ContainerSketch) =>
     seen.running.filter((each) => each.name === name && each.attempt >= failsBefore).length;
   const expected = outcome === 'running' ? lastingOf(sketch) : [];

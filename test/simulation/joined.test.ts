@@ -7,8 +7,8 @@ const repeatedSeeds = 5;
 const hardSeeds = [205];
 const joined = { cluster: 'joined' } as const;
 /**
- * Options for a seed in which sandboxes are lost under containers with their own restart policies,
- * and a container with policy Never was once restarted.
+ * Options for a seed that once violated a rule: sandboxes are lost while containers with their own
+ * restart policies run, and a container with policy Never was restarted.
  */
 const ownPolicies = { ...joined, always: ['policies'], trouble: 'runtime' } as const;
 

@@ -106,7 +106,7 @@ it('a running pod is not rejected when a restarted kubelet has a lower pod limit
 });
 
 describe('kubelet with a source that never responds', () => {
-  it('a restarted kubelet terminates pods that were removed from another source, cleans up after them, and does not touch other pods', async () => {
+  it('with a pod source that never responds, a restarted kubelet terminates and cleans up pods removed from another source, and does not touch the remaining pods', async () => {
     await using node = await RaceNode.start({ settings: { staticPodUrl: url } });
     const [gone, stays] = [
       await node.runsStatic('gone', manifest('gone')),

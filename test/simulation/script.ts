@@ -235,7 +235,7 @@ class ScriptWriter {
     return randomInt(this.#random, bound);
   }
 
-  /** A random number below one of the bounds. */
+  /** A random number below one of the bounds, which is selected randomly. */
   #some(bounds: readonly number[]): number {
     return this.#below(this.#of(bounds));
   }

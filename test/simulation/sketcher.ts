@@ -43,8 +43,8 @@ export class Sketcher {
     // Pods with restart rules have no probes, because a container killed for a failed probe exits
     // with another code than the pod's description defines.
     if (has.has('policies')) has.delete('probes');
-    // Only containers that do not exit by themselves get a deadline; otherwise either exit could
-    // come first.
+    // Containers of a pod with an active deadline do not exit by themselves, because otherwise
+    // either the exit or the deadline could come first.
     const mayHaveDeadline = has.has('deadline') && !has.has('policies');
     const policies = ['Always', 'Always', 'OnFailure', 'Never'] as const;
     const isSteady = mayHaveDeadline || has.has('policies') || has.has('probes');
@@ -236,7 +236,7 @@ export class Sketcher {
     return randomInt(this.#random, bound);
   }
 
-  /** A random number below one of the bounds. */
+  /** A random number below one of the bounds, which is selected randomly. */
   #some(bounds: readonly number[]): number {
     return this.#random.next() * this.#of(bounds);
   }

@@ -168,9 +168,10 @@ export class CallGate {
   }
 
   /**
-   * Never responds, except for calls without a deadline of the caller: the runtime cancels a pull
-   * without progress, and the connection breaks for a hook command without a limit, because the
-   * caller could not distinguish it from a long-running command.
+   * Never responds, with two exceptions for calls without a deadline of the caller: the runtime
+   * cancels an image pull that makes no progress, and the connection of a hook command without a
+   * time limit breaks, because the caller cannot distinguish a hanging call from a long-running
+   * command.
    */
   async #hang({ name, request }: Asked): Promise<never> {
     if (name === 'pullImage') {

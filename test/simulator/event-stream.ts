@@ -68,8 +68,8 @@ export class EventStream<T> {
       this.fail(new GrpcError('UNAVAILABLE', 'the subscriber is too slow'));
       return;
     }
-    // Events that follow before the first one has arrived are delivered together with it, so that
-    // events never overtake each other.
+    // Events that are sent before an earlier event has arrived are delivered together with it, so
+    // that events never overtake each other.
     if (this.#underway.length > 1) return;
     this.#options.work.after(this.#options.latencyMs(), () => {
       for (const arrived of this.#underway.splice(0)) this.#arrive(arrived);

@@ -104,7 +104,7 @@ export class EventHub {
     this.#send('/tasks/exit', containerId, TaskExit.encode(exit));
   }
 
-  /** Publishes a CRI event; `describe` returns the statuses it contains. */
+  /** Publishes a CRI event; `describe` returns the statuses that the event contains. */
   publishCri(
     type: CriEventType,
     containerId: string,

@@ -19,7 +19,7 @@ import { type ContainerRecord, containerState } from './records.ts';
 import { failed, inContext } from './refusals.ts';
 import { type Found, required } from './store.ts';
 
-/** The maximum output of a command that is stored. */
+/** The maximum size of a command's output that is stored. */
 const maxOutput = 16 << 20;
 /** The maximum size of an ExecSync response. */
 const maxAnswerBytes = 16 << 20;

@@ -10,9 +10,9 @@ import { containerStatus, sandboxStatus } from './views.ts';
 const killedCode = 137;
 
 /**
- * Reports the exits of processes. The containerd event is sent immediately, but until the runtime
- * has cleaned up its statuses still show the container as running: a status query right after the
- * event may be too early.
+ * Reports the exits of processes. The containerd event is sent immediately, but the runtime's
+ * statuses still show the container as running until the runtime has cleaned up: a status query
+ * right after the event may be too early.
  */
 export class Exits {
   readonly #context: SimulatorContext;

@@ -43,7 +43,7 @@ export class ContainerLog {
     this.#partial[stream] = rest;
   }
 
-  /** Continues in the file that currently has the name of the log. */
+  /** Reopens the log: later output is written to the file that now has the path of the log. */
   reopen(): void {
     const fresh = open(this.#options);
     this.#file?.close();

@@ -70,7 +70,7 @@ const observations: { readonly [Mutation in SimulatorMutation]: Observation } = 
 };
 
 for (const mutation of simulatorMutations) {
-  test(`the rule that ${mutation} violates holds without the mutation`, async () => {
+  test(`the mutation ${mutation} changes the observed behaviour of the simulated runtime`, async () => {
     const look = observations[mutation];
     using healthy = new SimulatedNode({ flavour: 'containerd-2' });
     using broken = new SimulatedNode({ flavour: 'containerd-2', mutation });

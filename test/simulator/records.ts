@@ -37,7 +37,7 @@ export interface SandboxRecord {
   pid: number;
   /** The addresses of the sandbox, released when the network is torn down. */
   ips: readonly string[];
-  /** Opens when the runtime has observed the exit of the sandbox process. */
+  /** A latch that opens when the runtime has observed the exit of the sandbox process. */
   stopped: Latch;
   cpu: CpuSample | undefined;
 }

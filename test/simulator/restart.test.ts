@@ -5,7 +5,7 @@ import { busybox, SimulatedNode } from '../fakes/simulated-node.ts';
 
 const says = (code: string) => (error: unknown) => error instanceof GrpcError && error.grpcCode === code;
 
-test('when the runtime is killed all calls and streams end, and new ones fail until it has restarted', async () => {
+test('when the runtime is killed, all calls and streams end, and new ones fail until it has restarted', async () => {
   using node = new SimulatedNode();
   const { containerId } = await node.pod("trap '' TERM; sleep 1000");
   const stop = assert.rejects(
@@ -159,7 +159,7 @@ test('a container start that the kill interrupted can be repeated', async () => 
   await node.start(containerId);
 });
 
-test('when a connection breaks its calls end, and the runtime undoes their work', async () => {
+test('when a connection breaks, its calls end and the runtime undoes their work', async () => {
   using node = new SimulatedNode({ latency: () => 10 });
   const call = assert.rejects(
     node.cri.runPodSandbox({ config: node.podConfig() }, node.options),

@@ -35,7 +35,7 @@ test('a sandbox on the host network has no address and needs no network', async 
   assert.equal(status.linux?.namespaces?.options?.network, 'NODE');
 });
 
-test('without a network creating a sandbox fails and leaves nothing behind, and the runtime reports NetworkReady false', async () => {
+test('without a network, creating a sandbox fails and leaves nothing behind, and the runtime reports NetworkReady false', async () => {
   using node = new SimulatedNode();
   node.runtime.setNetworkReady('not-ready');
   await assert.rejects(
@@ -81,7 +81,7 @@ test('a sandbox name is reserved for one sandbox until it is removed', async () 
   assert.notEqual(await node.sandbox(), podSandboxId);
 });
 
-test('two concurrent calls for the same sandbox create only one', async () => {
+test('two concurrent calls for the same sandbox create only one sandbox', async () => {
   using node = new SimulatedNode();
   const calls = [1, 2].map(() => node.cri.runPodSandbox({ config: node.podConfig() }, node.options));
   const results = await node.done(Promise.allSettled(calls));

@@ -13,8 +13,8 @@ export interface BodyOptions {
 }
 
 /**
- * Reads the whole body as text. Above the limit the connection is closed, because the rest would
- * have to be read.
+ * Reads the whole body as text. A body above the limit closes the connection, because the rest of
+ * the body would have to be read before the connection could be reused.
  */
 export async function readText(
   message: WireAnswer,

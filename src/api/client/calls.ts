@@ -15,7 +15,7 @@ import {
   systemCodeOf,
 } from './retry.ts';
 
-/** The limits of one client. */
+/** The rate limit, time limits and concurrency limit of one API client. */
 export interface CallLimits {
   readonly rate: RateLimit;
   /** The time limit of one attempt, from the connection to the last byte. */
@@ -158,7 +158,7 @@ export class RetryingCaller {
     try {
       return await this.#exchange(call, { pool, access }, scope.signal);
     } catch (error) {
-      // A connection that was closed because of our own abort is not broken.
+      // A connection that was closed because of our own abort does not count as broken.
       if (scope.signal.aborted) throw this.#abortReason(scope.signal.reason);
       const broken = brokenBy(error);
       const failure = this.#explain(call.what, { pool, access, cause: broken?.cause ?? error });

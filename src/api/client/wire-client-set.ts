@@ -12,8 +12,8 @@ import { WireClient } from './wire-client.ts';
 
 export interface ApiConnectionOptions {
   /**
-   * Called at the first request and every five minutes: `() => loadKubeconfig({ path, files:
-   * hostApiFiles })`.
+   * Loads the kubeconfig, for example `() => loadKubeconfig({ path, files: hostApiFiles })`. Called
+   * at the first request and every five minutes.
    */
   readonly kubeconfig: () => Promise<KubeContext>;
   readonly clock: Clock;
@@ -123,7 +123,7 @@ export function createApiClients(options: ApiClientsOptions): ApiClients {
 
 /** The attempt limit matches API servers, which abort a request after a minute. */
 export const mainLimits = { tryMs: 60_000, callMs: 300_000, mostInFlight: 64 } as const;
-/** The limits are short because the event recorder itself retries. */
+/** The time limits of event requests are short because the event recorder itself retries. */
 export const eventLimits = { tryMs: 30_000, callMs: 60_000, mostInFlight: 8 } as const;
 
 export function heartbeatLimits(ms: number): CallLimits {

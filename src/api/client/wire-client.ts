@@ -30,7 +30,10 @@ export interface WireClientOptions {
   readonly longestEvent: number;
 }
 
-/** How long after the requested end of a watch its server is considered dead. */
+/**
+ * A watch that is still open this long after its requested end is aborted: its server is considered
+ * dead.
+ */
 const watchSlackMs = 30_000;
 
 const patchTypes = {

@@ -14,7 +14,7 @@ export interface ExpiringValueOptions<T> {
   readonly logger: Logger;
 }
 
-/** How long after a failure the old value is used without another attempt. */
+/** After a failed load, how long the old value is used before the next attempt. */
 const retryMs = 10_000;
 
 /**

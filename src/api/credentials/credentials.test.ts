@@ -65,7 +65,7 @@ class World {
   }
 }
 
-test('reads no credential file twice while it is fresh, and returns the same object', async () => {
+test('does not read a credential file again while its content is fresh, and returns the same credentials object', async () => {
   const environment = new World({ token: 'abc' });
   const first = await environment.credentials.current(never);
   await environment.clock.advance(299_000);

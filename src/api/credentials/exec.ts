@@ -29,7 +29,10 @@ const deadlineMs = 60_000;
 export interface ExecCredentialRequest {
   readonly plugin: ExecPlugin;
   readonly context: KubeContext;
-  /** The certificate authority in PEM, for plugins that receive the cluster. */
+  /**
+   * The certificate authority of the cluster in PEM, for plugins that receive the cluster
+   * configuration.
+   */
   readonly ca: string | undefined;
 }
 

@@ -29,7 +29,8 @@ export type Delivery =
    */
   | { readonly is: 'refused'; readonly why: string; readonly log: 'warn' | 'debug' }
   /**
-   * The call got no response, or not from the API server: the event is retried.
+   * The call got no response, or a response that did not come from the API server: the event is
+   * retried.
    */
   | { readonly is: 'failed'; readonly server: 'away' | 'silent' | 'there'; readonly why: string };
 

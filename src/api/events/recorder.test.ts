@@ -265,7 +265,7 @@ test('sends different messages as separate events again after ten minutes withou
   assert.equal(server.told().at(-1), 'Unhealthy probe 11 x1');
 });
 
-test('sends 25 events of one reason and then one every five minutes, and counts all', async () => {
+test('sends 25 events of one reason and then one every five minutes, whose count includes the events that were not sent', async () => {
   const { server, tell, clock, counted } = rig();
   for (let index = 0; index < 40; index++) {
     tell('BackOff');
@@ -282,7 +282,7 @@ test('sends 25 events of one reason and then one every five minutes, and counts 
   assert.deepEqual(server.told(), ['BackOff text x41']);
 });
 
-test('does not limit other reasons or the same reason of another object', async () => {
+test('does not apply the rate limit of one reason to other reasons, or to the same reason of another object', async () => {
   const { server, tell } = rig();
   for (let index = 0; index < 40; index++) tell('BackOff');
   tell('Started');
@@ -446,7 +446,7 @@ test('does not warn about events that are rejected because their namespace is te
   assert.equal(warnings().length, 1);
 });
 
-test('does not create an event twice if the first creation got no response, but sends its later counts', async () => {
+test('does not create an event twice if the first creation got no response, and patches the count of the created event later', async () => {
   const { server, tell, clock, counted } = rig();
   server.script = (_, index) => (index === 0 ? 'lost' : undefined);
   tell('BackOff');
@@ -512,7 +512,7 @@ test('counts the outcomes of events', async () => {
   assert.match(text, /kubeling_events_total\{outcome="queue-full"\} 0/);
 });
 
-test('sends events from the journals of pods and of the node, and passes them on to the journals', async () => {
+test('sends the events recorded in pod and node journals to the API, and also passes them on to the journals', async () => {
   const { recorder, server, clock } = rig();
   const kept: string[] = [];
   const inner = {

@@ -205,7 +205,8 @@ export class EventSender implements AsyncDisposable {
   }
 
   /**
-   * Puts the event back at the head of its queue, or the update that replaced it during the call.
+   * Puts the event back at the head of its queue. If a newer version of the event was queued during
+   * the call, puts back the newer version.
    */
   #requeue(queue: EventQueue, queued: QueuedEvent): void {
     const index = queue.events.findIndex(({ key }) => key === queued.key);

@@ -31,7 +31,7 @@ export interface ExecPlugin {
   readonly clusterInfo: 'provided' | 'withheld';
 }
 
-/** The client's credentials. A certificate is sent in addition to any other. */
+/** The client's credentials. A client certificate is sent in addition to any other credential. */
 export interface KubeUser {
   readonly certificate: { readonly cert: Material; readonly key: Material } | undefined;
   readonly token: string | undefined;

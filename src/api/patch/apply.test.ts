@@ -105,7 +105,7 @@ test('rejects a JSON patch that cannot be applied', () => {
   );
 });
 
-test('replaces a missing field in a JSON patch, as API servers do', () => {
+test('adds a missing field with a replace operation of a JSON patch, as API servers do', () => {
   assert.deepEqual(applyJsonPatch({ a: 1 }, [{ op: 'replace', path: '/b', value: 2 }]), { a: 1, b: 2 });
 });
 
@@ -137,7 +137,7 @@ test('includes the UID of the pod in a patch of its status', () => {
   });
 });
 
-test('includes labels and annotations in a node patch and nothing else', () => {
+test('includes only status, labels and annotations in the patch of a node status', () => {
   const before: Node = {
     metadata: { name: 'n', resourceVersion: '1', labels: { a: '1' } },
     spec: { podCIDR: 'x' },

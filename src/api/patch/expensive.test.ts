@@ -12,8 +12,8 @@ const refusedWith = (status: number, message: RegExp) => (error: unknown) =>
   error instanceof KubelingError && error.details['status'] === status && message.test(error.message);
 
 /**
- * Runs the work and requires that it ends within a limit that every machine meets; without a cost
- * limit each of these patches takes minutes.
+ * Returns the CPU time of the work in seconds. Each test requires that it stays below a limit which
+ * every machine meets; without a cost limit each of these patches takes minutes.
  */
 function seconds(work: () => void): number {
   const begin = process.cpuUsage();

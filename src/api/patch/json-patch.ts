@@ -56,12 +56,12 @@ type Parent = unknown[] | Record<string, unknown>;
 
 /**
  * A document during a patch. Lists and objects are copied before their first change and then
- * changed in place, so that many changes of a large one copy it once.
+ * changed in place, so that many changes of one large list copy it only once.
  */
 class Draft {
   root: unknown;
   readonly #budget: PatchBudget;
-  /** The lists and objects that the draft has copied and may change in place. */
+  /** The lists and objects of the document that were copied already and may be changed in place. */
   readonly #own = new WeakSet<object>();
 
   constructor(document: unknown, budget: PatchBudget) {

@@ -64,7 +64,10 @@ class Buckets {
     else places.push(place);
   }
 
-  /** Returns the index of the first item with the same key for which `fits` holds. */
+  /**
+   * Returns the index of the first item that has the same key as the given value and for which
+   * `fits` holds.
+   */
   find(like: unknown, fits: (item: JsonObject) => boolean): number | undefined {
     return this.#places.get(keyOf(like, this.#key))?.find((place) => {
       this.#budget.spend(1);
@@ -169,7 +172,7 @@ export function inOrder({ items, order, current, key, value = [] }: Ordering): I
   );
 }
 
-/** Returns the first index of each value. */
+/** Maps each value of the list to its first index. */
 function indexesOf(values: Items): ReadonlyMap<unknown, number> {
   return new Map(values.map((value, place) => [value, place] as const).reverse());
 }

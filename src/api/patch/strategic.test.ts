@@ -124,7 +124,7 @@ test('orders items as an API server does', () => {
     });
 });
 
-test('distinguishes ports with the same number by their protocol if there are several', () => {
+test('distinguishes several ports with the same number by their protocol', () => {
   const tcp = { port: 53, protocol: 'TCP', name: 'a' };
   const udp = { port: 53, protocol: 'UDP', name: 'b' };
   const patched = (ports: readonly JsonObject[], spec: JsonObject) =>
@@ -194,7 +194,7 @@ test('removes the fields that $retainKeys does not name', () => {
   assert.throws(() => apply('PodSpec', spec, { $retainKeys: ['volumes'], nodeName: 'n' }), invalid);
 });
 
-test('leaves no directives in new fields of the object', () => {
+test('leaves no patch directives in fields that the patch adds to the object', () => {
   const patch = {
     conditions: [
       { $patch: 'delete', type: 'A' },
@@ -292,7 +292,7 @@ for (const [kind, values] of [
 ] as const) {
   const pair = fc.tuple(values, values) as fc.Arbitrary<[JsonObject, JsonObject]>;
 
-  test(`computes a patch between any two values of ${kind} that produces the second one and is idempotent`, () => {
+  test(`computes an idempotent patch that changes any value of ${kind} into any other value`, () => {
     fc.assert(
       fc.property(pair, ([before, after]) => {
         const patch = strategicDiff(schema, kind, before, after) ?? {};

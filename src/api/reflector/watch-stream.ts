@@ -87,8 +87,8 @@ export class WatchStream implements Disposable {
   }
 
   /**
-   * Releases the connection. If its response was read completely, it has already returned to the
-   * pool.
+   * Releases the connection. If the response was read completely, the connection has already
+   * returned to the pool.
    */
   close(): void {
     if (this.#closed) return;

@@ -118,8 +118,8 @@ export class ConnectionPool {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
       const outgoing = this.#open(request);
-      // A request that waits for a connection does not report its destruction, so the abort reason
-      // is also passed on here.
+      // Destroying a request that still waits for a connection may emit no error, so the promise is
+      // also rejected here with the abort reason.
       const link = onAbort(signal, (reason) => {
         outgoing.destroy(asError(reason));
         reject(reason);
@@ -179,7 +179,8 @@ export class ConnectionPool {
 
   retire(): void {
     this.#isRetired = true;
-    // Without keepAlive, the agent closes each connection that is still in use after its request.
+    // Once keepAlive is off, the agent closes a connection that is in use as soon as its request is
+    // done.
     Object.assign(this.#agent, { keepAlive: false });
     this.closeIdle();
     for (const watch of [...this.#watches]) watch.retire();

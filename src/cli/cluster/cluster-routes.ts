@@ -61,8 +61,8 @@ export interface ClusterRoutesOptions {
 const defaultHostLogs = '/var/log';
 
 /**
- * Returns all endpoints of the node. They must be served behind a gate, because they do not
- * authenticate clients themselves.
+ * Returns all endpoints of the node. The server must authenticate and authorize clients before it
+ * calls them, because the endpoints themselves do not.
  */
 export function clusterRoutes(options: ClusterRoutesOptions): StreamRoutes {
   const { clock, logger, metrics, loaded, kubelet, cri } = options;

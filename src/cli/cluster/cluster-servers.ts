@@ -200,7 +200,9 @@ async function untilCertified(certificate: ServedCertificate, signal: AbortSigna
   if (certificate.current() === undefined) await abortable(promise, signal);
 }
 
-/** Resolves when the work ends because of the abort; rejects for any other end. */
+/**
+ * Resolves when the work ends because of the abort; rejects when the work ends for another reason.
+ */
 async function endsWith(signal: AbortSignal, work: Promise<never>): Promise<void> {
   try {
     await work;

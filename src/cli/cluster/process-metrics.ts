@@ -107,7 +107,9 @@ function buildInfo(): SampledFamily {
   };
 }
 
-/** The metric values of the stages, as in Kubernetes; a GA gate has an empty stage. */
+/**
+ * The metric values of the feature gate stages, as in Kubernetes; the stage of a GA gate is empty.
+ */
 const stages = { alpha: 'ALPHA', beta: 'BETA', stable: '', deprecated: 'DEPRECATED' } as const;
 
 function gateStates(gates: LoadedConfig['gates']): SampledFamily {

@@ -98,7 +98,7 @@ test('turns an empty file into a kubeconfig', () => {
   });
 });
 
-test('keeps the existing content with its comments, and does not change the file the second time', () => {
+test('keeps the existing content of the kubeconfig with its comments, and does not change the file when the context is added again', () => {
   const theirs =
     'apiVersion: v1\nkind: Config\n# of my company\nclusters:\n  - name: work\n    cluster: {server: "https://work"}\nusers: []\ncontexts:\n  - name: work\n    context: {cluster: work, user: me}\ncurrent-context: work\n';
   const once = mergeKubeconfig(theirs, ours, { ...wish, choose: 'keep' });

@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test('creates a missing file and its directories for the owner only', async () => {
+test('creates a missing file and its directories so that only their owner can access them', async () => {
   const path = join(directory, 'a', 'b', 'config');
   assert.equal(await changeUserFile(path, (text) => `${text}new\n`), 'made');
   assert.equal(await readFile(path, 'utf8'), 'new\n');

@@ -82,7 +82,7 @@ describe('data directory', () => {
     assert.deepEqual(await readdir(outer), []);
   });
 
-  it('does not change the data directory while the list of its earlier entries cannot be read', async () => {
+  it('does not change the data directory while the list of entries that existed before the first start cannot be read', async () => {
     await put('notes', 'home.json');
     await assert.rejects(removeDataDirectory(directory), { code: 'FILE_CORRUPT' });
     assert.deepEqual((await readdir(directory.dataDir)).sort(), ['home.json', 'notes']);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { VirtualClock } from '../../../test/fakes/virtual-clock.ts';
 import { FirewallRuleCleaner } from './firewall.ts';
 
-test('removes the rules of earlier sandboxes once those are deleted, and keeps new ones', async () => {
+test('removes the firewall rules of sandboxes of previous runs once these sandboxes are deleted, and keeps the rules of new sandboxes', async () => {
   const clock = new VirtualClock();
   const controller = new AbortController();
   let there = ['running', 'half-stopped'];

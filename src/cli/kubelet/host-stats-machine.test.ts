@@ -37,7 +37,7 @@ function machine() {
   return { procDir, add, runtime, later, [Symbol.dispose]: () => rmSync(procDir, { recursive: true }) };
 }
 
-test('finds the runtime process that serves the socket among several, with its cgroup', async () => {
+test('finds among several runtime processes the one that serves the socket, and its cgroup', async () => {
   using created = machine();
   created.add(5, 'containerd', 111, '0::/system.slice/other.service\n');
   created.add(7, 'containerd', 222, '0::/system.slice/containerd.service\n');

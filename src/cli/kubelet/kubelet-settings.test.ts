@@ -25,7 +25,7 @@ test('limits the number of pods by the configured pods per core', async () => {
   assert.equal(maxPods, 2 * Math.ceil(capacity.milliCpu / 1_000));
 });
 
-test('does not rotate logs with a maximum size of zero', async () => {
+test('disables log rotation when the configured maximum log size is zero', async () => {
   assert.equal((await settingsWith('--container-log-max-size=1Mi')).containerLogs?.maxBytes, 2 ** 20);
   for (const size of ['0', '-1'])
     assert.equal((await settingsWith(`--container-log-max-size=${size}`)).containerLogs, undefined);

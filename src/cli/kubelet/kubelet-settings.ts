@@ -364,8 +364,8 @@ export function credentialHost(clock: Clock, workingDir: string | undefined): Cr
 }
 
 /**
- * Adjusts the settings to the version of the running runtime, and applies the settings of this
- * process.
+ * Applies the OOM score to this process, and returns the settings with the cgroup driver of the
+ * running runtime, the user IDs for pods, and the events of the start.
  */
 export async function applyRuntimeVersion(
   settings: KubeletSettings,

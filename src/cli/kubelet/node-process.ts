@@ -187,8 +187,8 @@ async function listen(
   const { port, whenPortInUse, logger, settings } = options;
   if (port !== 0 && whenPortInUse === 'fail')
     return await Listener.open({ host: loopback, port, ...served, logger });
-  // Prefers the port of the previous run: no running pod uses it as a host port, but a new random
-  // port could be one.
+  // Prefers the port of the previous run, which no running pod uses as a host port; a new random
+  // port may be the host port of a pod.
   const last = await lastPort(settings.rootDir);
   const { laterPorts = [], healthzPort } = options;
   for (const each of [port, [...laterPorts, healthzPort].includes(last) ? 0 : last]) {

@@ -43,8 +43,8 @@ export interface NodeRoutesOptions {
 }
 
 /**
- * Returns all endpoints of the node except health. Their listener must have a gate, because they do
- * not authenticate clients themselves.
+ * Returns all endpoints of the node except health. Their listener must authenticate and authorize
+ * clients, because the endpoints themselves do not.
  */
 export function nodeRoutes(options: NodeRoutesOptions): StreamRoutes {
   const { clock, kubelet, metrics, streamingIdleMs: idleMs } = options;

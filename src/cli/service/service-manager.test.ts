@@ -9,7 +9,7 @@ test('sends no notification without a service manager', () => {
   assert.equal(serviceManager({ NOTIFY_SOCKET: '' }, new VirtualClock()), undefined);
 });
 
-test('accepts only a watchdog interval for this process that is numeric and over a second', () => {
+test('accepts a watchdog interval only if it is a number, over a second, and meant for this process', () => {
   assert.equal(watchdogMs({}), undefined);
   assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000' }), 30_000);
   assert.equal(watchdogMs({ WATCHDOG_USEC: '30000000', WATCHDOG_PID: String(process.pid) }), 30_000);

@@ -37,8 +37,8 @@ async function run(context: CommandContext): Promise<number> {
 }
 
 /**
- * Warns if input or a terminal is requested that the container does not have: both are fixed when
- * it is created.
+ * Warns if the user requests input or a terminal that the container does not have: both are fixed
+ * when the container is created.
  */
 function warnings(
   container: ChosenContainer,

@@ -73,7 +73,7 @@ async function listen(
   const hosts = addresses.flatMap((each) => (each === 'localhost' ? ['127.0.0.1', '::1'] : [each]));
   for (const address of hosts) {
     try {
-      // All addresses use the local port that the first one got.
+      // All local addresses use the same port: the one that the first address got.
       local = await forwarder.listen(address, { ...port, local });
       stdout.write(
         `Forwarding from ${address.includes(':') ? `[${address}]` : address}:${local} -> ${port.remote}\n`,

@@ -250,8 +250,8 @@ async function checkReady(cri: CriClient, { clock }: CommandContext, signal: Abo
 }
 
 /**
- * Reports runtimes used before that may still have pods of this data directory, and pods of other
- * data directories and other clients in the chosen runtime.
+ * Informs the user about runtimes used before that may still have pods of this data directory, and
+ * about pods in the chosen runtime that belong to other data directories or other clients.
  */
 async function reportOtherPods(
   directory: DataDirectory,

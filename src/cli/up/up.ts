@@ -157,8 +157,8 @@ async function live(directory: DataDirectory, values: UpFlags, context: CommandC
   await using pendingApi = new PendingOpen(
     openApi(directory, values, { logger: log.logger, metrics }, context),
   );
-  // The firewall rule must be in place before the self-check runs the first sandbox, because any
-  // host port makes loopback addresses routable.
+  // The firewall rule must be in place before the self-check runs the first sandbox, because
+  // loopback addresses become routable as soon as any pod uses a host port.
   const firewall = await openFirewall(directory, log.logger, context);
   const requestedEndpoint = values['runtime-endpoint'];
   const runtime = await chooseRuntime(

@@ -72,7 +72,7 @@ test('ignores pods that started before their first observation, have finished or
   assert.deepEqual(await figure('total'), ['0', '0']);
 });
 
-test('measures a pod with data volumes only in the total histogram', async () => {
+test('measures the start of a pod with a hostPath volume in the total histogram, but not in the SLI histogram', async () => {
   const { starts, at, figure } = createHarness();
   const pod = podAt(at(0), { spec: { volumes: [{ name: 'data', hostPath: { path: '/data' } }] } });
   starts.observe(pod);

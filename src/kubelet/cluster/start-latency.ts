@@ -20,8 +20,9 @@ const statelessVolumes = ['secret', 'configMap', 'downwardAPI', 'emptyDir', 'pro
 
 /**
  * Measures the time from the creation of a pod in the API until the API reports all its containers
- * as running. A second histogram excludes image pulls and init containers, which the node cannot
- * speed up. A pod is tracked from its first observation before its start until it is measured.
+ * as running. A second histogram, the SLI, excludes image pulls and init containers, which the node
+ * cannot speed up. A pod is tracked from its first observation, if it has not started by then,
+ * until it is measured.
  */
 export class StartLatency {
   readonly #clock: Clock;

@@ -341,8 +341,8 @@ function createSyncLoop(
   const { clock, random, logger } = deps;
   const { pleg, probes } = runtime;
   /**
-   * The dead containers to remove after a container has exited: all of a pod that is not desired,
-   * otherwise the older instances.
+   * The dead containers to remove after a container has exited: all dead containers of a pod that
+   * is not desired; for a desired pod only the older instances.
    */
   const surplus = (uid: Parameters<typeof cache.get>[0], containerId: string): Surplus =>
     queries.shouldPodContentBeRemoved(uid)

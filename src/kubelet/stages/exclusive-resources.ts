@@ -6,8 +6,8 @@ import type { KubeletSettings } from '../settings.ts';
 import type { KubeletState } from './state.ts';
 
 /**
- * Used on a node without exclusive CPUs and memory, where the code that allocates them is not
- * loaded.
+ * The implementation for a node without exclusive CPUs and memory. The code that allocates them is
+ * not loaded there.
  */
 const noExclusiveResources: ExclusiveResources = {
   numaNodes: undefined,

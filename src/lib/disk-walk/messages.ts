@@ -19,7 +19,8 @@ export interface TreeUsage extends FileCount {
 }
 
 /**
- * The capacity of a file system. If the directory has a quota, its limit and the unused part of it.
+ * The size of a file system. For a directory with a quota: the limit of the quota and its unused
+ * part.
  */
 export interface FileSystemSpace extends FileCount {
   readonly capacityBytes: number;

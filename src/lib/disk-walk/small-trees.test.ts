@@ -85,7 +85,7 @@ const changes: Readonly<Record<string, (path: string) => void>> = {
   },
 };
 for (const [what, change] of Object.entries(changes))
-  test(`counts ${what} although the directories around it are cached`, async () => {
+  test(`after a change of a cached tree the count is the same as that of a walk: ${what}`, async () => {
     using at = logs();
     const files = remembering();
     const before = await walkTree(tree(at.path), around);
@@ -135,7 +135,7 @@ for (const [what, make] of Object.entries(rest))
     assert.equal(remembering().count(tree(at.path), nothing), undefined);
   });
 
-test('returns undefined for a tree with mounts, or one requested without parts, so that a walk counts it', () => {
+test('returns undefined for a tree with mounts, and for a request without usage by subdirectory, so that a walk counts it', () => {
   using at = logs();
   const files = remembering();
   assert.equal(files.count(tree(at.path), mounted('/', join(at.path, 'main'), '/zzz')), undefined);

@@ -15,7 +15,7 @@ export interface WalkContext {
   /** The current mount points; the list may be a second old. */
   readonly mountPoints: () => readonly string[];
   /**
-   * Called with the number of counted entries after some of them; resolves when the walk may
+   * Called after every batch of counted entries with their number; resolves when the walk may
    * continue.
    */
   readonly rest: (calls: number) => Promise<'continue' | 'stop'>;
@@ -203,8 +203,9 @@ class TreeWalk {
     if (isShared && this.#links.has(ino)) return;
     const isRecorded = isShared && this.#links.size < limits.links;
     if (isRecorded) this.#links.add(ino);
-    // Beyond the limit of remembered hard links each name counts for its share of the file; the
-    // shares add up to the file if all its names are in the tree.
+    // When the limit of remembered hard links is reached, each name of a hard-linked file counts
+    // for its share of the size; the shares add up to the whole size if all names of the file are
+    // in the tree.
     const share = isShared && !isRecorded ? nlink : 1;
     this.#count.usedBytes += (blocks * blockBytes) / share;
     this.#count.inodesUsed += 1 / share;

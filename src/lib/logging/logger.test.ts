@@ -208,7 +208,7 @@ const record = (parts: Partial<LogRecord> = {}): LogRecord => ({
   ...parts,
 });
 
-/** The numbers of those repetitions of one warning that are logged. */
+/** Returns which repetitions of one warning are logged, as numbers counted from 1. */
 function told(
   repeats: RepeatFilter,
   { count, everyMs }: { readonly count: number; readonly everyMs: number },

@@ -151,8 +151,9 @@ function errorFields(thrown: unknown): PlainFields {
 const unknownCaller: Caller = { path: 'unknown', line: 0 };
 
 /**
- * The source position of a caller: with 1 the function that called the caller of `callerAt`, with 2
- * the next one. Costs a few microseconds, so it is called only for lines that are written.
+ * The source position of a caller: with 1 that of the caller of the function that calls `callerAt`,
+ * with 2 that of the next caller on the stack. Costs a few microseconds, so it is called only for
+ * lines that are written.
  */
 function callerAt(depth: number): Caller {
   const site = getCallSites(depth + 2)[depth + 1];

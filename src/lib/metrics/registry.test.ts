@@ -116,7 +116,7 @@ test('a series beyond the limit is not exposed but counted as overflow, and exis
   assert.match(text, /kubeling_metric_series_overflow_total\{family="requests"\} 99998\n/);
 });
 
-test('overflows are counted for more metrics than the series limit', async () => {
+test('overflows are counted for every metric, even if more metrics overflow than the series limit', async () => {
   const { registry } = setUp(1);
   for (const name of ['a', 'b', 'c']) {
     const family = registry.counter({ name, help: '', labels: ['x'] });

@@ -52,7 +52,10 @@ export interface MetricRegistryOptions {
    * overflow series.
    */
   readonly maxSeries?: number;
-  /** Called with the error of each collector that failed; the others are exposed. */
+  /**
+   * Called with the error of each collector that failed; the metrics of the other collectors are
+   * exposed.
+   */
   readonly onError: (error: unknown) => void;
 }
 
@@ -103,8 +106,8 @@ export class MetricRegistry {
   }
 
   /**
-   * Writes all metrics as text, sorted by name. If several collectors have a metric of the same
-   * name, a registered metric is used, otherwise that of the first collector.
+   * Writes all metrics as text, sorted by name. Of several metrics with the same name, the
+   * registered one is written, or else that of the first collector.
    */
   async expose(signal: AbortSignal): Promise<string> {
     const sampled = await Promise.all(

@@ -95,7 +95,7 @@ export interface WriteContext {
   readonly subresource: string | undefined;
   /**
    * The resource of the request path. For a stored kind with two resources, such as events, it
-   * shows through which one the object is written.
+   * shows through which of the two the object is written.
    */
   readonly resource: ApiResource;
   readonly objects: ObjectReader;

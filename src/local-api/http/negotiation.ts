@@ -104,7 +104,7 @@ export interface OutputContext {
 export function renderResponse(response: ApiResponse, shaping: OutputContext): JsonObject {
   if (response.kind === 'status') return response.status;
   const body = response.kind === 'list' ? (response.list as unknown as JsonObject) : response.object;
-  // A Status is sent as it is in every representation.
+  // A Status is never converted to another representation.
   if (body['kind'] === 'Status') return body;
   if (shaping.shape === 'whole') return response.kind === 'list' ? listBody(response.list) : body;
   if (shaping.shape === 'table') return tableOf(response, shaping);

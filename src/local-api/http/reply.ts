@@ -36,8 +36,8 @@ export function errorReply(error: unknown): Reply {
   const headers = {
     ...reply.headers,
     ...(after === undefined ? {} : { 'Retry-After': String(after) }),
-    // The rest of the body is not read, so the connection is closed: the rest would be parsed as
-    // the next request.
+    // The rest of the request body is not read, so the connection is closed: otherwise the rest
+    // would be parsed as the next request.
     ...(status.code === 413 ? { Connection: 'close' } : {}),
   };
   return { ...reply, headers };
@@ -76,8 +76,8 @@ function statusOfApiError(error: unknown): StatusBody | undefined {
 
 export function sendReply(outgoing: ServerResponse, reply: Reply, context: ReplyContext): void {
   if (outgoing.destroyed || outgoing.headersSent) return;
-  // The body is converted to bytes, because a string would be sent together with the headers in
-  // their encoding.
+  // The body is converted to bytes, because node:http would send a string together with the
+  // headers, in the encoding of the headers.
   const body = bodyBytes(reply);
   setCommonHeaders(outgoing, context);
   outgoing.writeHead(reply.status, { ...reply.headers, 'Content-Length': body.length });
@@ -115,7 +115,7 @@ export function warningHeaders(warnings: readonly string[]): string[] {
   return headers;
 }
 
-/** A client that reads nothing for this time is disconnected. */
+/** The time after which a client that reads nothing is disconnected. */
 const stalledMs = 60_000;
 
 /** The error for a client that does not read its response. */

@@ -16,7 +16,7 @@ export type ParsedPath =
       readonly rest: string;
     }
   | { readonly kind: 'other'; readonly path: string }
-  /** The request path cannot be decoded. */
+  /** A request path that cannot be decoded. */
   | { readonly kind: 'garbled' };
 
 export type ResourcePath = Extract<ParsedPath, { kind: 'resource' }>;

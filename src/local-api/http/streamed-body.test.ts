@@ -35,7 +35,7 @@ function shaping(shape: OutputContext['shape']): OutputContext {
 describe('response body of a long list', () => {
   for (const shape of ['whole', 'table', 'partial-list'] as const) {
     for (const count of [201, 300, 1_234]) {
-      test(`sends ${shape} of ${count} objects in chunks with the same content`, () => {
+      test(`a list of ${count} objects as ${shape} is sent in chunks whose joined text equals a response in one piece`, () => {
         const pieces = [...listChunks(listOf(count), shaping(shape))];
         assert.ok(pieces.length > count / 100, String(pieces.length));
         const whole = renderResponse(listOf(count), shaping(shape));
@@ -44,7 +44,7 @@ describe('response body of a long list', () => {
     }
   }
 
-  test('sends indented lists in chunks with the same content', () => {
+  test('an indented list is sent in chunks whose joined text equals a response in one piece', () => {
     const pieces = [...listChunks(listOf(300), shaping('whole'), 'indented')];
     const whole = renderResponse(listOf(300), shaping('whole'));
     assert.equal(pieces.join(''), `${JSON.stringify(whole, null, 2)}\n`);

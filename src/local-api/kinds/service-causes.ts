@@ -110,7 +110,10 @@ function affinityCauses({ sessionAffinity, sessionAffinityConfig }: ServiceSpec)
   return [...known, invalid(`${field}Config.clientIP.timeoutSeconds`, seconds, detail)];
 }
 
-/** The errors of the service addresses, which are reported without any other errors. */
+/**
+ * The errors of the service addresses; if there are any, no other errors of the service are
+ * returned.
+ */
 export function addressesCauses(spec: ServiceSpec): readonly FieldCause[] {
   if (spec.type === 'ExternalName') return [];
   const { clusterIP = '', clusterIPs = [], ipFamilies = [], ipFamilyPolicy } = spec;

@@ -130,8 +130,8 @@ function driverNameCauses(field: string, name: string): readonly FieldCause[] {
 
 export const csiDriverStrategy: ResourceStrategy = {
   unconditionalUpdate: 'refused',
-  // `prepare` counts the generation, because unlike objects of other kinds a new CSIDriver has
-  // none.
+  // A new CSIDriver has no generation, unlike objects of other kinds, so `prepare` counts the
+  // generation.
   generation: 'none',
   prepare: preparedDriver,
   validate: validatorFor(dnsSubdomain, csiDriverCauses),

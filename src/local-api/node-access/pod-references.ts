@@ -8,7 +8,9 @@ export interface PodObjectReferences {
   readonly configMaps: ReadonlySet<string>;
   readonly claims: ReadonlySet<string>;
   readonly serviceAccount: string | undefined;
-  /** The audiences of projected tokens; empty for the audience of the API server. */
+  /**
+   * The audiences of projected tokens; an empty string stands for the audience of the API server.
+   */
   readonly audiences: ReadonlySet<string>;
   /** The CSI drivers of inline volumes. */
   readonly drivers: ReadonlySet<string>;
@@ -98,8 +100,8 @@ function collectField(field: string, value: JsonObject, found: MutableReferences
 }
 
 /**
- * The first API resource that a pod references although mirror pods must not reference it, with the
- * name that kube-apiserver uses; undefined if there is none.
+ * The first kind of API object that a pod references although mirror pods must not reference it, in
+ * the words of kube-apiserver's error; undefined if there is none.
  */
 export function firstReferencedResource(pod: StoredObject): string | undefined {
   const references = referencesOf(pod);

@@ -104,7 +104,7 @@ describe('discovery documents', () => {
   });
 });
 
-describe('acceptsAggregated', () => {
+describe('preference for aggregated discovery', () => {
   const v2 = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
   const v2beta1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList';
   const cases: readonly [string | undefined, boolean][] = [

@@ -135,7 +135,7 @@ export class CommitQueue implements Durability {
    */
   whenCommitted(version: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    // A version that no change has counts as committed when all earlier changes are committed.
+    // A version above the last change counts as committed when all changes are committed.
     const target = Math.min(version, this.#appended);
     if (target <= this.#committed) return Promise.resolve();
     const problem = this.#ended ?? this.#failure;

@@ -67,7 +67,8 @@ export class Compaction {
     const { thread, limits, storeTime, onStats } = this.#deps;
     const { keepRows, keepBytes } = limits;
     const olderThan = storeTime() - limits.keepMs;
-    // The hint is cleared before the work, so that hints raised during it are not lost.
+    // The request for a compaction is cleared before the compaction starts, so that requests made
+    // during it are not lost.
     this.#hint.clear();
     for (let more = true; more; ) {
       const done = await thread.call({ do: 'compact', olderThan, keepRows, keepBytes }, signal);

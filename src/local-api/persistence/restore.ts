@@ -45,7 +45,7 @@ class Reader {
   readonly #thread: StoreClient;
   readonly #resources: ReadonlyMap<string, ApiResource>;
   /**
-   * Each object as of the current log position; the log is read from the newest to the oldest row.
+   * The objects as of the current log position; the log is read from the newest to the oldest row.
    */
   readonly #at = new Map<string, StoredObject>();
 

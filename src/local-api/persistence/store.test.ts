@@ -221,7 +221,7 @@ describe('too many pending changes', () => {
     assert.equal(harness.store.writeProblem(), undefined);
   });
 
-  it('deletecollection waits instead of exceeding the limit', async () => {
+  it('deletecollection waits instead of exceeding the limit of pending changes', async () => {
     await using dir = await ownDirectory();
     const options = { path: await pathIn(dir), queue: { rows: 4 }, clock: realClock() };
     const { logger } = collectLogs(options.clock);

@@ -205,7 +205,7 @@ test('rejects changes of ephemeral containers', () => {
   assert.equal((list as readonly unknown[]).length, 2);
 });
 
-test('accepts a name that is not a DNS label with a warning', () => {
+test('accepts a pod name that is not a DNS label, and returns a warning', () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: { ...bare, metadata: { name: 'a.b' } } });
   assert.deepEqual(api.warnings, [
@@ -213,7 +213,7 @@ test('accepts a name that is not a DNS label with a warning', () => {
   ]);
 });
 
-test('applies the lowest global default priority', () => {
+test('uses the lowest value when several priority classes are the global default', () => {
   using api = new LocalPods();
   for (const [name, value] of [
     ['one', 7],
@@ -254,7 +254,7 @@ test('rejects a pod with an invalid quantity', () => {
   assert.match(message, /^Pod in version "v1" cannot be handled as a Pod: spec\.containers\[0\]\.resources/);
 });
 
-test('rejects a status that restarts a terminated container against its policy', () => {
+test('rejects a status update that restarts a terminated container although its restart policy forbids it', () => {
   using api = new LocalPods();
   api.surround();
   api.do({ verb: 'create', body: { ...bare, spec: { ...bare.spec, restartPolicy: 'Never' } } });

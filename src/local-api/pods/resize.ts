@@ -6,8 +6,8 @@ import { forbiddenField, invalid } from '../validation/causes.ts';
 import { typed, withFields } from './pod-object.ts';
 
 /**
- * The pod resized as requested: only resources and resize policies are taken from the request, if
- * it has the same number of containers.
+ * The resized pod: only resources and resize policies are taken from the request. If the number of
+ * containers differs, the pod has the requested spec, which validation rejects.
  */
 export function resizeUpdate(before: StoredObject, desired: JsonObject): StoredObject {
   const next = (isJsonObject(desired['spec']) ? desired['spec'] : {}) as unknown as PodSpec;
@@ -29,7 +29,8 @@ function isOtherCount(old: PodSpec, next: PodSpec, list: List): boolean {
 }
 
 /**
- * Renamed or reordered containers of a resize request are kept, so that validation rejects them.
+ * Containers that a resize request renames or reorders are taken over as requested, so that
+ * validation rejects them.
  */
 function resized(old: readonly Container[], next: readonly Container[]): readonly Container[] {
   if (old.some(({ name }, index) => next[index]?.name !== name)) return next;

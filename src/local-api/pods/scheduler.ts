@@ -66,7 +66,8 @@ export class Scheduler implements Controller {
     const find = () => objects.get(apiResources.pods, namespace, name);
     const created = find();
     if (created === undefined) return undefined;
-    // A binding validates the pod again: for a large pod it does not share a turn with the creation.
+    // A binding validates the pod again: a large pod is bound in a later event loop iteration than
+    // that of its creation.
     if (isLarge(created)) await nextTurn();
     const pod = find();
     if (pod === undefined || !isUnscheduled(pod)) return undefined;

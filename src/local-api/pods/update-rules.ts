@@ -5,7 +5,7 @@ import { forbiddenField, invalid } from '../validation/causes.ts';
 import { changedPaths } from '../validation/changed-paths.ts';
 import { isMirror, mirrorAnnotation, typed, withFields } from './pod-object.ts';
 
-/** Validates an update of valid pods. */
+/** Validates an update of a pod; the old and the new pod are each valid. */
 export function updateCauses(before: StoredObject, after: StoredObject): readonly FieldCause[] {
   const [old, spec] = [typed(before).spec, typed(after).spec];
   const counts = countCauses(old, spec);
@@ -199,7 +199,10 @@ export function mirrorCauses(before: StoredObject, why: string): readonly FieldC
   return isMirror(before) ? [forbiddenField('[]', why)] : undefined;
 }
 
-/** An update of the ephemeralcontainers subresource takes only their list from the request. */
+/**
+ * An update of the ephemeralcontainers subresource takes only the list of ephemeral containers from
+ * the request.
+ */
 export function ephemeralContainersUpdate(before: StoredObject, desired: JsonObject): StoredObject {
   const list = (desired['spec'] as JsonObject | undefined)?.['ephemeralContainers'];
   const { ephemeralContainers: _, ...rest } = before.spec ?? {};

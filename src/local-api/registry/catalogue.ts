@@ -23,7 +23,7 @@ export class Catalogue {
     return this.#byPath.get(`${group}/${version}/${plural}`);
   }
 
-  /** Throws if the resource is not in the catalogue. */
+  /** Returns the catalogue entry of a resource; throws if it is not in the catalogue. */
   of(resource: ApiResource): ResourceEntry {
     const found = this.#byPath.get(pathOf(resource));
     if (found !== undefined) return found;

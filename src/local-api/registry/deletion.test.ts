@@ -90,7 +90,7 @@ test('rejects a deletionTimestamp set by a client', async () => {
   );
 });
 
-test('lets a strategy block the removal of an object and change it', async () => {
+test('lets a strategy change an object at the start of its deletion and block its removal', async () => {
   using harness = new LocalApiRig({
     rules: {
       namespaces: {

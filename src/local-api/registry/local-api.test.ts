@@ -195,7 +195,7 @@ const views: Record<string, ResourceView> = {
   },
 };
 
-test('serves one stored object under two resources such as both kinds of events', async () => {
+test('serves one stored object under two resources, such as events of the core group and of events.k8s.io', async () => {
   using harness = new LocalApiRig({ views });
   const { eventsV1 } = serverResources;
   const plain = harness.watch(events);
@@ -222,7 +222,7 @@ test('serves one stored object under two resources such as both kinds of events'
   );
 });
 
-test('lists every resource once, and resources with a view only if their view is given', () => {
+test('lists every resource once; lists a resource that is a view of another one only if its view is given', () => {
   const catalogue = createCatalogue({ pods: { generation: 'none' } });
   const paths = catalogue.all.map(
     ({ resource: { group, version, plural } }) => `${group}/${version}/${plural}`,

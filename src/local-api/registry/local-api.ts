@@ -231,12 +231,15 @@ export class LocalApi implements Disposable {
         return this.#writes.delete(withDryRun(request, options), options).object;
       }
       default:
-        throw new KubelingError('BUG', `Cannot execute a ${call.verb}: it has no single object`);
+        throw new KubelingError(
+          'BUG',
+          `Cannot execute a ${call.verb} synchronously: only requests for a single object are supported`,
+        );
     }
   }
 
   #checkVerb({ entry, verb, subresource, namespace }: ApiCall): void {
-    // Requests without a namespace can only list and watch.
+    // For namespaced resources, requests without a namespace can only list and watch.
     const lacksNamespace = entry.resource.scope === 'namespace' && namespace === undefined;
     if (lacksNamespace && verb !== 'list' && verb !== 'watch') throw methodNotAllowed();
     if (subresource === undefined) {

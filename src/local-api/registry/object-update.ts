@@ -43,7 +43,7 @@ const defaultSubresourceUpdates: Readonly<Record<string, SubresourceUpdate>> = {
 /** Pod subresources that keep the metadata unchanged. */
 const metadataPreserving: readonly string[] = ['ephemeralcontainers', 'resize'];
 
-/** The object after an update of it or of a subresource. */
+/** The object after an update of the object itself or of a subresource. */
 export function updatedObject(
   rules: ResourceStrategy,
   before: StoredObject,

@@ -102,7 +102,7 @@ test('rejects a malformed continue token', async () => {
   await refusedWith(harness.ask('list', configMaps, { query: both }), 400);
 });
 
-test('lists at the exact resource version, at one not older than it, or at any version', async () => {
+test('lists at exactly the given resource version, at a version not older than the given one, or at any version', async () => {
   using harness = await withMaps('a', 'b');
   const then = String(harness.store.version);
   await harness.configMap('c');

@@ -63,7 +63,8 @@ export function checkDeletePreconditions(
   { metadata }: StoredObject,
   { uid, resourceVersion }: DeleteOptions,
 ): void {
-  // kube-apiserver checks the preconditions of namespaces first, and has another message for them.
+  // For namespaces, kube-apiserver checks the UID precondition earlier and returns a different
+  // error message.
   if (uid !== undefined && uid !== metadata.uid && request.resource.plural === 'namespaces')
     throw conflict(
       request,

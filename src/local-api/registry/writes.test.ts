@@ -72,7 +72,7 @@ test('rejects a create of an existing object, also of one that is being deleted'
   await refusedWith(harness.configMap('a'), 409, 'object is being deleted: configmaps "a" already exists');
 });
 
-test('rejects a create whose object has another namespace or a version, or whose namespace is missing or terminating', async () => {
+test('rejects a create whose object has another namespace than the request path or a resource version, or whose namespace is missing or terminating', async () => {
   using harness = new LocalApiRig();
   await refusedWith(
     harness.configMap('a', { metadata: { namespace: 'other' } }),
@@ -336,7 +336,7 @@ test('rejects verbs that a resource does not support and unknown subresources', 
   assert.throws(() => harness.watch(apiResources.tokenReviews));
 });
 
-test('divides the write of a large object over turns, and starts again if the object changes in between', async () => {
+test('divides the write of a large object over several event loop iterations, and starts again if the object changes in between', async () => {
   using harness = new LocalApiRig();
   const wide = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`k${index}`, 'v']));
   await harness.object('create', configMaps, { body: { metadata: { name: 'a' }, data: wide } });

@@ -75,7 +75,7 @@ class ChangedBetweenStages extends Error {}
 
 const maxAttempts = 4;
 
-/** Runs all stages of a write in one turn of the event loop. */
+/** Runs all stages of a write in one event loop iteration. */
 export function inOneTurn<T>(stages: WriteStages<T>): T {
   for (;;) {
     const { done, value } = stages.next();
@@ -84,8 +84,8 @@ export function inOneTurn<T>(stages: WriteStages<T>): T {
 }
 
 /**
- * Runs each stage of the write of a large object in a turn of its own. Starts again if another
- * request changes the object in between; the last attempt takes one turn.
+ * Runs each stage of the write of a large object in its own event loop iteration. Starts again if
+ * another request changes the object in between; the last attempt runs all stages in one iteration.
  */
 export async function inTurns<T>(begin: () => WriteStages<T>): Promise<T> {
   for (let attempt = 1; attempt < maxAttempts; attempt++) {

@@ -437,7 +437,7 @@ describe('a granted role', () => {
       assert.equal(await may(line), false, line);
   });
 
-  test('rejects the malformed setting of a granted role', () => {
+  test('rejects a malformed --grant setting', () => {
     assert.deepEqual(parseGrant('a/b=view@c'), {
       to: 'system:serviceaccount:a:b',
       role: 'view',

@@ -237,7 +237,7 @@ export class IssuedCertificate {
   }
 }
 
-/** Parses a stored key pair; returns why it is unusable otherwise. */
+/** Parses a stored key pair; if it is unusable, returns the reason. */
 function readStored(text: string, from: string): KeyPair | string {
   try {
     return readKeyPair({ certificate: text, key: text, from });

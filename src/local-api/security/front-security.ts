@@ -143,8 +143,8 @@ function check(
 }
 
 /**
- * An impersonated service account has its groups unless others are given; named users are
- * authenticated.
+ * An impersonated service account has the groups of service accounts unless the request names
+ * groups. Every impersonated user except system:anonymous is in the group system:authenticated.
  */
 function groupsOf({ name, groups }: ImpersonatedUser): readonly string[] {
   if (name === anonymousUser.name) return [...new Set([...groups, ...anonymousUser.groups])];

@@ -73,7 +73,7 @@ describe('certificate signer', () => {
     assert.equal(leaf?.notAfterMs, authorities.authorityCertificate.validToDate.getTime());
   });
 
-  test('rejects unsupported requests with all reasons', async () => {
+  test('rejects unsupported certificate requests and lists all reasons', async () => {
     const clock = new VirtualClock();
     const desk = createCertificateSigner((await someAuthorities(clock)).authority);
     const request = createCertificateRequest(identity, newEcKey());

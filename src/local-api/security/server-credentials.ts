@@ -108,7 +108,7 @@ export class ServerCredentials {
     return join(this.#options.directory, `${name}.pem`);
   }
 
-  /** Calls back with all credentials that changed together, after they are written. */
+  /** Calls the listener with all credentials that one check has renewed, after they are written. */
   onRotated(listener: (what: readonly RotatedCredential[]) => void): Disposable {
     return this.#events.on('rotated', listener);
   }

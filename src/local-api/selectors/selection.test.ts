@@ -118,7 +118,7 @@ test('treats a missing field as its zero value in field selectors', () => {
   assert.ok(isSelected('spec.nodeName!='));
 });
 
-test('rejects a field selector for an unsupported field with the message of the kind', () => {
+test('rejects a field selector for an unsupported field with the error message of the selected kind', () => {
   assert.throws(() => isSelected('spec.image=x'), isRefused('field label not supported: spec.image'));
   assert.throws(
     () => isSelected('spec.image=x', []),

@@ -62,7 +62,7 @@ function fieldTests(
   });
 }
 
-/** The message for kinds with own selectable fields differs. */
+/** Kinds with own selectable fields have a different error message. */
 function unknownField(path: string, selectable: readonly string[]): Error {
   return badRequest(
     selectable.length > 0

@@ -43,9 +43,9 @@ export interface StorageWrite {
 }
 
 /**
- * Bounds the memory of stored objects, which the kubelet shares. Reads, deletions and writes that
- * shrink an object are never rejected, so that a full storage can be freed, even one that was full
- * when the process started.
+ * Bounds the memory of stored objects, because the kubelet runs in the same process. Reads,
+ * deletions and writes that shrink an object are never rejected, so that a full storage can be
+ * freed, even one that was full when the process started.
  */
 export class StorageBudget {
   readonly #store: VersionedStore;

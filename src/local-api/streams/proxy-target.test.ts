@@ -71,7 +71,7 @@ test('selects an endpoint of a service as proxy target, or a ready pod if there 
   assert.throws(() => target(apiResources.services, 'web:81'), /no service port 81 found for service "web"/);
 });
 
-test('uses the client certificate for a proxy target only if it is the kubelet port of a node', () => {
+test('presents the client certificate only to proxy targets that are the kubelet port of a node', () => {
   const address = { host: '192.0.2.1', port: 10_250 };
   assert.deepEqual(target(apiResources.nodes, 'n1'), { kind: 'kubelet', address });
   assert.deepEqual(target(apiResources.nodes, 'n1:10250'), { kind: 'kubelet', address });

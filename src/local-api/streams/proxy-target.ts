@@ -187,8 +187,8 @@ function portNumber(port: string): number | undefined {
 }
 
 /**
- * One block list for each IP family: an IPv4 address would also match a rule for IPv4-mapped IPv6
- * addresses.
+ * One block list for each IP family: in a common list, an IPv4 address would also match a rule for
+ * IPv4-mapped IPv6 addresses.
  */
 const refusedIpv4 = blockList('ipv4', [
   ['0.0.0.0', 8], // Linux connects 0.0.0.0 to loopback

@@ -24,8 +24,8 @@ export function createStreams(deps: StreamsDeps): Streams {
       if (call.subresource === 'proxy')
         return await audited(call, undefined, deps, () => answerProxy(call, outgoing, deps, signal));
       const target = streamTarget(call, deps);
-      // Validates the target before the upgrade, so that its errors are also reported to clients
-      // without an upgrade.
+      // The target is validated first, so that a client that requests no upgrade also gets the
+      // errors about the target.
       await audited(call, target, deps, async () => {
         throw badRequest('Upgrade request required');
       });

@@ -18,7 +18,7 @@ async function withMaps(...names: readonly string[]): Promise<LocalApiRig> {
 const label = (rig: LocalApiRig, name: string, x: string | null) =>
   rig.object('patch', configMaps, { name, patch: 'merge', body: { metadata: { labels: { x } } } });
 
-test('starts a watch without a version or with 0 with the existing objects', async () => {
+test('a watch without resource version or with version 0 starts with the existing objects', async () => {
   using rig = await withMaps('b', 'a');
   const watches = [rig.watch(configMaps), rig.watch(configMaps, { query: { resourceVersion: '0' } })];
   await rig.clock.advance(1);

@@ -34,7 +34,7 @@ const systemd = {
 const sighup = 1;
 /** The maximum number of reads of logind's delay until logind has reloaded its configuration. */
 const polls = 5;
-/** The time after the first of these reads; it doubles after each read. */
+/** The wait after the first read of logind's delay; it doubles after each further read. */
 const firstPollMs = 100;
 
 /** Receives shutdowns that systemd-logind announces. */

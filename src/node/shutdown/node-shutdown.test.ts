@@ -166,7 +166,7 @@ describe('a shutdown announced by logind', () => {
     assert.deepEqual([announcer.held, clock.pendingTimers], [0, 0]);
   });
 
-  it('ends the shutdown when it was cancelled while the connection was lost', async () => {
+  it('ends the shutdown when it was cancelled while the connection to logind was lost', async () => {
     const announcer = new Announcer();
     const { shutdown, clock, story } = aNode({}, [], { announcer });
     const stop = new AbortController();
@@ -212,7 +212,7 @@ const nothing = {
 };
 
 describe('shutdown groups', () => {
-  it('creates no shutdown groups by default, two for the plain settings, and otherwise the configured ones', () => {
+  it('creates no shutdown groups by default, two for shutdownGracePeriod, and the configured ones for shutdownGracePeriodByPodPriority', () => {
     assert.deepEqual(shutdownGroups(nothing), []);
     const plain = shutdownGroups({
       ...nothing,

@@ -45,7 +45,9 @@ export function checkDownwardItems(
   report: Report,
   path: FieldPath,
   items: readonly DownwardAPIVolumeFile[] = [],
-  /** The field name under which the errors of all items are reported, as in the API server. */
+  /**
+   * The path that errors of every item name instead of the item's own path, as in the API server.
+   */
   as: FieldPath,
 ): void {
   items.forEach((item, index) => {
@@ -68,7 +70,7 @@ export function checkDownwardItems(
   });
 }
 
-/** Reports errors below one path with another path. */
+/** Reports errors of fields below `from` as errors of fields below `to`. */
 function renamed(report: Report, from: FieldPath, to: FieldPath): Report {
   return (problem) => report({ ...problem, named: problem.named.rebased(from, to) });
 }
@@ -91,9 +93,7 @@ export function checkProjected(report: Report, path: FieldPath, projected: Proje
 interface ProjectedFile {
   readonly field: FieldPath;
   readonly file: string;
-  /**
-   * The text by which an error names this file when another file of the volume has the same path.
-   */
+  /** The text that an error shows for this file if another file of the volume has the same path. */
   readonly shown: string;
 }
 

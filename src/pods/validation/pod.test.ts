@@ -63,7 +63,10 @@ describe('a valid pod', () => {
     it(what, async () => assert.deepEqual(await toldAbout(spec), []));
 });
 
-/** The API server rejects these pods while decoding, or reports them with Go's message. */
+/**
+ * Invalid pods whose messages are not compared: the API server rejects them while decoding, or
+ * reports them with a message of Go.
+ */
 const notCompared: ReadonlySet<string> = new Set([
   'privileged without escalation',
   'with a name of a seccomp profile that needs none',

@@ -16,7 +16,7 @@ function show(value: unknown): string {
 }
 
 /**
- * Reports errors under the field name of the API server, where it differs from the invalid field.
+ * Reports errors under the field name `as`, which the API server uses instead of the invalid field.
  */
 export function named(report: Report, as: FieldPath): Report {
   return (problem) => report({ ...problem, named: as });

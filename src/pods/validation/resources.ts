@@ -126,7 +126,7 @@ function checkResourceName(report: Report, path: FieldPath, name: string, level:
     wrong(report, path, name, "doesn't follow extended resource name standard");
 }
 
-/** Whether a resource name has no domain, or one of Kubernetes. */
+/** Whether a resource name has no domain, or a domain of Kubernetes. */
 function isNative(name: string): boolean {
   return !name.includes('/') || name.includes('kubernetes.io/');
 }

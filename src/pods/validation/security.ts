@@ -60,8 +60,9 @@ function checkProfiles(report: Report, path: FieldPath, context: Profiles): void
 }
 
 /**
- * A seccomp profile of type Localhost must have a name, and others must not. An empty name, which
- * the API server accepts, cannot run.
+ * A seccomp profile of type Localhost requires `localhostProfile`; other types must not set it. An
+ * empty name is rejected, too, although the API server accepts it, because the container could not
+ * run with it.
  */
 function checkSeccomp(report: Report, path: FieldPath, profile: SeccompProfile | undefined): void {
   if (profile === undefined) return;
@@ -157,7 +158,7 @@ function namespaceOf(name: string): 'ipc' | 'net' | undefined {
   return isIpc ? 'ipc' : undefined;
 }
 
-/** A pod with its own user namespace cannot use other namespaces of the node. */
+/** A pod with its own user namespace cannot use the network, PID or IPC namespace of the node. */
 export function checkUserNamespace(
   report: Report,
   spec: PodSpec,

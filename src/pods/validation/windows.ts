@@ -78,8 +78,8 @@ function userProblems(user: string): readonly string[] {
 const containerLists = ['initContainers', 'containers', 'ephemeralContainers'] as const;
 
 /**
- * Either all containers of a pod are host process containers or none is, and they need the host
- * network.
+ * Either all containers of a pod are Windows host process containers, or none is; host process
+ * containers require the host network.
  */
 export function checkHostProcess(report: Report, spec: PodSpec, path: FieldPath): void {
   const whole = spec.securityContext?.windowsOptions?.hostProcess;

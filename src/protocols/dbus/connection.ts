@@ -78,7 +78,7 @@ export class DbusConnection implements Disposable {
 
   /**
    * Calls a method and returns the body of the reply. Rejects with DBUS_REFUSED for an error reply,
-   * with its name in the details, and with DBUS_UNAVAILABLE without a reply.
+   * whose name is in the details, and with DBUS_UNAVAILABLE if there is no reply.
    */
   async call(call: DbusCall, signal: AbortSignal): Promise<readonly DbusValue[]> {
     if (this.#failure !== undefined) throw this.#failure;

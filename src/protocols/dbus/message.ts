@@ -13,7 +13,7 @@ export interface DbusMessage {
   readonly sender?: string | undefined;
   /** The signature of the body. */
   readonly signature?: string | undefined;
-  /** The number of file descriptors that accompany the message. */
+  /** The D-Bus signature of the message body. */
   readonly descriptors?: number | undefined;
   readonly body?: readonly DbusValue[] | undefined;
 }

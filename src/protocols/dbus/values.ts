@@ -54,7 +54,7 @@ function typeEnd(signature: string, start: number): number {
   return start + 1;
 }
 
-/** The types in a struct or in a dictionary entry. */
+/** The types of the members of a struct or of a dictionary entry. */
 function inner(type: string): readonly string[] {
   return splitSignature(type.slice(1, -1));
 }

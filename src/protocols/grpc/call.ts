@@ -23,7 +23,7 @@ export interface CallRequest {
 
 /**
  * One gRPC call on a connection: sends the request, delivers messages, and settles `finished` as
- * soon as the result is known; by then it has removed its listener from the signal. Rejects with
+ * soon as the result is known, after the listener was removed from the signal. Rejects with
  * GrpcErrors only.
  */
 export class Call implements StreamReader {
@@ -146,8 +146,8 @@ function asGrpcError(error: unknown, what: string, code: 'INTERNAL' | 'UNAVAILAB
 }
 
 /**
- * The result of a call whose signal was aborted: DEADLINE_EXCEEDED if that is the reason, else
- * CANCELLED.
+ * The result of a call whose signal was aborted: DEADLINE_EXCEEDED if the signal was aborted by a
+ * timeout, otherwise CANCELLED.
  */
 export function abortedCall(signal: AbortSignal): GrpcError {
   const reason: unknown = signal.reason;

@@ -9,7 +9,7 @@ import type { CallOptions, MethodType, ServiceClient, ServiceType } from './serv
 import { GrpcError } from './status.ts';
 
 export interface GrpcChannelOptions {
-  /** The address: `unix:///path` or `host:port`. */
+  /** The address of the server: `unix:///path` or `host:port`. */
   readonly target: string;
   readonly clock: Clock;
   readonly random: Random;

@@ -4,7 +4,7 @@ import { type Address, type ClientConnection, dialHttp2 } from '../http2/index.t
 import { GrpcError } from './status.ts';
 
 export interface ConnectionOptions {
-  /** The address: `unix:///path` or `host:port`. */
+  /** The address of the server: `unix:///path` or `host:port`. */
   readonly target: string;
   readonly clock: Clock;
   readonly random: Random;

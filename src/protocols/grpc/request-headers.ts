@@ -9,8 +9,8 @@ export class RequestHeaders {
   readonly path: string;
   readonly #plain: HeaderBlock;
   /**
-   * The encoded headers with the last timeout: calls of a method nearly always have the same
-   * timeout.
+   * The encoded headers including the timeout of the last call; reused because calls of a method
+   * nearly always have the same timeout.
    */
   #timed: { readonly timeoutMs: number; readonly block: HeaderBlock } | undefined;
 

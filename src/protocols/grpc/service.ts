@@ -52,10 +52,10 @@ export interface CallOptions {
 }
 
 /**
- * A service as its clients call it, over a connection or in-process; both throw GrpcErrors only,
- * except for a request that cannot be encoded, which is a bug of the caller. A response stream ends
- * when its source ends, when the caller leaves the loop or when the signal is aborted, and never
- * buffers without bound.
+ * A service as its clients call it, either over a connection or in-process. Calls throw only
+ * GrpcErrors, except for a request that cannot be encoded, which is a bug of the caller. A response
+ * stream ends when its source ends, when the caller leaves the loop or when the signal is aborted,
+ * and its buffer is bounded.
  */
 export type ServiceClient<Methods> = {
   readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { nodeHttp } from '../../lib/index.ts';
 import { ConnectionGuard } from './connection-guard.ts';
 
-test('a connection with too many unanswered requests: stops parsing the current chunk, and calls back the end of each started request', async () => {
+test('stops parsing the current chunk of a connection with too many unanswered requests, and calls the end callback of each started request', async () => {
   const guard = new ConnectionGuard();
   const observed = { parsed: 0, started: 0, ended: 0 };
   const server = nodeHttp.createServer((incoming, outgoing) => {

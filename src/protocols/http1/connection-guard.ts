@@ -11,7 +11,7 @@ import { TurnLimiter } from './turn-limiter.ts';
 
 const defaultQuota: ConnectionQuota = { anonymous: 512, unprivileged: 1_024 };
 /**
- * The maximum number of all connections; those above the limits for anonymous and unprivileged
+ * The maximum total number of connections; those above the limits for anonymous and unprivileged
  * clients are reserved for trusted clients.
  */
 const maxConnections = 4_096;
@@ -138,8 +138,8 @@ export class ConnectionGuard {
 
 /**
  * Closes the connection and stops the parser, because the current chunk may contain more than a
- * thousand further requests. 2 is the result of the callback for an upgrade, after which the rest
- * is not parsed as HTTP.
+ * thousand further requests. The parser callback returns 2, which means an upgrade, so that Node.js
+ * does not parse the rest as HTTP.
  */
 function destroy(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming?: unknown } | null };

@@ -17,9 +17,9 @@ export type ConnectionClass = (typeof classes)[number];
 export type RemoteEnd = Pick<Socket, 'remoteAddress' | 'remotePort'>;
 
 /**
- * Accepts every new connection and closes the oldest one of its class above the limit, so that a
- * client that holds connections cannot lock out others. Connections of trusted clients are not
- * limited.
+ * Accepts every new connection; if a class then exceeds its limit, closes the oldest connection of
+ * that class, so that a client that holds connections cannot lock out others. Connections of
+ * trusted clients are not limited.
  */
 export class ConnectionLimiter {
   readonly #limits: ConnectionQuota;

@@ -76,8 +76,8 @@ export class ClientStream {
   }
 
   /**
-   * Pauses the peer: it may still use the granted window, which is bounded, but gets no more until
-   * `resume`.
+   * Pauses the peer: it may still send as much as the granted window allows, but receives no window
+   * updates until `resume`.
    */
   pause(): void {
     this.#isPaused = true;

@@ -7,8 +7,8 @@ export interface AssembledBlock {
 }
 
 /**
- * The maximum number of frames of a header block, more than any real one needs; an endless sequence
- * of empty ones is rejected.
+ * The maximum number of frames of a header block, more than any real header block needs: an endless
+ * sequence of empty frames is rejected.
  */
 const maxFrames = 256;
 
@@ -87,8 +87,8 @@ export class HeaderAssembly {
 }
 
 /**
- * The offsets of a payload without its padding and without the given number of bytes of other
- * fields.
+ * Returns where the content of a frame's payload starts and ends: after the pad length and the
+ * skipped fields, before the padding.
  */
 export function unpadded(
   flags: number,

@@ -31,8 +31,8 @@ export class HpackDecoder {
   }
 
   /**
-   * Decodes a header block. Throws an Http2Error for an invalid one, after which no other can be
-   * decoded.
+   * Decodes a header block. Throws an Http2Error for an invalid block; no later block can be
+   * decoded after that.
    */
   decode(block: Buffer): Headers | 'too-large' {
     const known = this.#cache.find(block);

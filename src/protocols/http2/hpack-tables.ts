@@ -29,8 +29,8 @@ export class DynamicTable {
   }
 
   /**
-   * Adds a header. One that is larger than the table empties it and is not added, which is not an
-   * error.
+   * Adds a header. A header that is larger than the whole table empties the table and is not added;
+   * HPACK does not treat this as an error.
    */
   add(field: HeaderField): void {
     this.#fields.push(field);

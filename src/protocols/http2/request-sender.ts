@@ -34,7 +34,10 @@ export class RequestSender {
     return this.#outbox.waitingBytes > maxSocketBacklogBytes;
   }
 
-  /** Starts to send the request of a stream that has its number and its window. */
+  /**
+   * Starts to send the request of a stream to which the number and the send window have been
+   * assigned.
+   */
   begin(stream: ClientStream): void {
     if (!this.#sendSmall(stream)) {
       this.#sendHead(stream);

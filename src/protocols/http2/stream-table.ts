@@ -1,7 +1,7 @@
 /**
  * The streams of a connection by number; the numbers are odd and only increase. A hash table with
- * open addressing and linear probing. A Map would have the same functions, but each time it is
- * resized its old content refers to the new one, so that ended streams are retained until the next
+ * open addressing and linear probing. A Map would behave the same, but whenever V8 resizes a Map,
+ * the Map's previous table refers to the new table and thereby retains ended streams until the next
  * full garbage collection; with thousands of short streams that costs as much CPU as everything
  * else.
  */
@@ -33,7 +33,8 @@ export class StreamTable<Stream extends { readonly id: number }> {
     if (this.#slots[hole] === undefined) return false;
     const mask = this.#slots.length - 1;
     this.#size--;
-    // Moves entries that were displaced by the removed one, so that no search ends too early.
+    // Moves the entries that a collision with the removed entry had displaced, so that no search
+    // for them ends too early.
     for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
       const stream = this.#slots[at];
       if (stream === undefined) break;

@@ -197,7 +197,7 @@ describe('protobuf enums', () => {
     ]);
   });
 
-  test('encodes both names of an enum value with two names, and decodes the first', () => {
+  test('encodes an enum value by either of its two names, and decodes it as the first name', () => {
     assert.equal(roundTrip('All', { color: 'ALSO_GREEN' })['color'], 'GREEN');
   });
 });
@@ -235,7 +235,7 @@ describe('protobuf lists', () => {
     raws: [Buffer.alloc(0), Buffer.from('x')],
   };
 
-  test('lists are decoded with their order and default values', () => {
+  test('a decoded list has the same items in the same order, including items with the default value', () => {
     assert.deepEqual(roundTrip('Lists', init), init);
   });
 

@@ -10,8 +10,8 @@ export interface Codec {
   /** Encodes a nested message. */
   write(writer: WireWriter, message: Message): void;
   /**
-   * Decodes to the end of the nested part in which the reader is; merges into an earlier occurrence
-   * of the same message.
+   * Decodes a message up to the end of the reader's current nested part, and merges it into an
+   * earlier occurrence of the same field.
    */
   read(reader: WireReader, into?: Message): Message;
 }

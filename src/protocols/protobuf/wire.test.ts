@@ -59,7 +59,7 @@ test('encodes negative numbers with ten bytes and decodes them', () => {
   assert.equal(new WireReader(least).int64(), -(2n ** 63n));
 });
 
-test('decodes a 64-bit number as 32 bits to its low half and continues after it', () => {
+test('decodes a 64-bit number that is read as 32 bits to its low half, and continues with the next value', () => {
   const bytes = written((writer) => {
     writer.uint64(2n ** 40n + 7n);
     writer.uint32(5);

@@ -128,13 +128,15 @@ function lengthOfVarint(value: number): number {
   return length;
 }
 
-/** The maximum number of values in a message; a list of 10,000 containers has half of that. */
+/**
+ * The maximum number of values in a message; a list of 10,000 containers has half as many values.
+ */
 const maxValues = 1_000_000;
 const maxMessages = 250_000;
 
 /**
- * Reads protobuf wire data; every read is checked against the end, so malformed input throws and
- * never reads past it.
+ * Reads protobuf wire data. Every read is checked against the end of the data: malformed input
+ * throws, and nothing is read past the end.
  */
 export class WireReader {
   readonly #buffer: Buffer;
@@ -236,7 +238,10 @@ export class WireReader {
     return Buffer.from(this.#buffer.subarray(start, this.#at));
   }
 
-  /** Enters a length-prefixed part: `done` is true at its end. Pass the result to `leave`. */
+  /**
+   * Enters a length-prefixed part; `done` becomes true at the end of the part. Pass the returned
+   * value to `leave`.
+   */
   enter(): number {
     const length = this.uint32();
     if (length > this.#end - this.#at)

@@ -6,7 +6,10 @@ import { test } from 'node:test';
 import { SpdyConnection } from './connection.ts';
 import { dataHead, pingFrame, type SpdyFrame, SpdyFrameReader, spdyResetFrame } from './frames.ts';
 
-/** The server side of a socket: writes are recorded, and the test pushes its output. */
+/**
+ * The server side of a socket: what the connection writes is recorded, and the test provides what
+ * the connection reads.
+ */
 class Wire extends Duplex {
   readonly sent: SpdyFrame[] = [];
   readonly #reader = new SpdyFrameReader();

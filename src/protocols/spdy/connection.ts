@@ -58,8 +58,8 @@ export class SpdyConnection implements Disposable {
     this.#nextId += 2;
     const stream = new SpdyStream(id, this.#carrier);
     this.#streams.set(id, stream);
-    // Users of the stream receive its error from their reads and writes; without this listener the
-    // error of an unused stream would end the process.
+    // Without this listener the error of an unused stream would end the process; users of the
+    // stream receive the error from their reads and writes.
     stream.on('error', () => {});
     this.#write(synStreamFrame(id, this.#headers.encode(headers)));
     return stream;

@@ -104,7 +104,7 @@ for (const [what, wire] of [
   });
 }
 
-/** The dictionary of SPDY/3: words, each after its length, then text. */
+/** The preset zlib dictionary of SPDY/3: words, each preceded by its length, then plain text. */
 const words =
   'options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow authorization cache-control connection content-base content-encoding content-language content-length content-location content-md5 content-range content-type date etag expect expires from host if-match if-modified-since if-none-match if-range if-unmodified-since last-modified location max-forwards pragma proxy-authenticate proxy-authorization range referer retry-after server te trailer transfer-encoding upgrade user-agent vary via warning www-authenticate method get status'.split(
     ' ',

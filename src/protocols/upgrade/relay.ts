@@ -104,8 +104,8 @@ class StallWatch implements Disposable {
   #check(): void {
     const socket = this.#socket;
     if (socket === undefined || socket.destroyed || !socket.isPaused()) return;
-    // A lost peer is detected by the kernel while bytes are in flight to it. A peer that has ended
-    // its direction has a time limit, so no check is needed either.
+    // No check is needed while bytes are in flight to the peer, because the kernel then detects a
+    // lost peer, nor after the peer has ended its direction, because a time limit then applies.
     if (socket.writable && socket.writableLength === 0) socket.write(nothing);
     this.#arm();
   }

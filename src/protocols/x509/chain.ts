@@ -14,16 +14,16 @@ export type ChainResult =
 const clientAuth = '1.3.6.1.5.5.7.3.2';
 const anyUse = '2.5.29.37.0';
 /**
- * The maximum length of a chain, longer than any reasonable one, because the client chooses the
- * certificates it sends.
+ * The maximum length of a chain. It is limited because the client chooses the certificates that it
+ * sends; no reasonable chain is longer.
  */
 const maxLinks = 8;
 const maxSignatureChecks = 64;
 
 /**
  * Whether a client certificate chains to one of the roots at this time, using the intermediates
- * that the client sent. It repeats the check of the TLS handshake, which is stricter, with the
- * current roots and time, and does not replace it.
+ * that the client sent. The TLS handshake checks the certificate more strictly; this check repeats
+ * it later with the current roots and time, and does not replace it.
  */
 export function checkChain(
   presented: readonly X509Certificate[],

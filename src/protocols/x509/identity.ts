@@ -73,7 +73,10 @@ export function readAltNames(element: DerElement | undefined): ReadAltNames {
   };
 }
 
-/** Lists what the required identity has and the actual one lacks; empty if nothing is missing. */
+/**
+ * Lists the parts of the required identity that the actual identity lacks; empty if nothing is
+ * missing.
+ */
 export function missingFrom(actual: Identity, required: Identity): string[] {
   const missing = (what: string, have: readonly string[], want: readonly string[]) =>
     want.filter((value) => !have.includes(value)).map((value) => `${what} ${value}`);
@@ -121,7 +124,7 @@ export function ipText(bytes: Buffer): string | undefined {
   return shortened(groups);
 }
 
-/** The longest run of zero groups becomes `::`; of equally long ones the first. */
+/** The longest run of zero groups becomes `::`; of several runs of equal length, the first one. */
 function shortened(groups: readonly string[]): string {
   let best = { at: 0, length: 1 };
   for (let at = 0; at < 8; at++) {

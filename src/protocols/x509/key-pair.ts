@@ -34,8 +34,8 @@ export interface PairTexts {
 const certificateLabel = 'CERTIFICATE';
 
 /**
- * Parses a certificate and its key. Throws CERTIFICATE_INVALID that names the file. Both texts may
- * be the same one, with certificate and key.
+ * Parses a certificate and its key. Throws CERTIFICATE_INVALID that names the file. A text that
+ * contains both the certificate and the key may be passed for both parameters.
  */
 export function readKeyPair({ certificate, key, from }: PairTexts): KeyPair {
   const certificates = certificatesIn(certificate, from);
@@ -54,7 +54,10 @@ export function readKeyPair({ certificate, key, from }: PairTexts): KeyPair {
   };
 }
 
-/** The fields of each certificate in a text; throws CERTIFICATE_INVALID for an unreadable one. */
+/**
+ * The fields of each certificate in a text; throws CERTIFICATE_INVALID if a certificate is
+ * unreadable.
+ */
 export function readLeaves(pem: string, from: string): Leaf[] {
   return certificatesIn(pem, from).map(leafOf);
 }

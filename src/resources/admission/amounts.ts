@@ -48,7 +48,7 @@ export function sumOf(lists: Iterable<Amounts>): Amounts {
   return sum;
 }
 
-/** Whether a resource is defined outside Kubernetes, such as those of device plugins. */
+/** Whether a resource is defined outside Kubernetes, such as the resources of device plugins. */
 export function isExtendedResource(name: string): boolean {
   return name.includes('/') && !name.includes('kubernetes.io/') && !name.startsWith('requests.');
 }
@@ -60,7 +60,8 @@ export function isCountedResource(name: string): boolean {
 
 /**
  * Returns the requests that this node must fulfil. Excludes extended resources that the node does
- * not have, which the scheduler accounts for, and those that ResourceClaims provide.
+ * not have, because the scheduler accounts for them, and extended resources that ResourceClaims
+ * provide.
  */
 export function requestsOfNode(pod: Pod, allocatable: Amounts): Amounts {
   const isRequested = (container: Container, name: string) =>

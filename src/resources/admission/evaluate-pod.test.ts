@@ -149,7 +149,7 @@ describe('admission by node labels, names, ports and taints', () => {
     matchFields: [{ key: 'metadata.name', operator, values }],
   });
 
-  it('fetches the Node object before it rejects a pod only because of labels', () => {
+  it('fetches the Node object before rejecting a pod for mismatched node labels alone', () => {
     assert.equal(evaluated(withSpec({ nodeSelector: { zone: 'a' } })), 'admit');
     const elsewhere = withSpec({ nodeSelector: { zone: 'b' } });
     assert.equal(evaluated(elsewhere), `fetch-node NodeAffinity: ${affinityMessage}`);
@@ -173,7 +173,7 @@ describe('admission by node labels, names, ports and taints', () => {
     for (const pod of matching) assert.equal(evaluated(pod), 'admit', JSON.stringify(pod.spec.affinity));
   });
 
-  it('does not match node selector terms with other requirements, without requirements, or with invalid ones', () => {
+  it('a node does not match node selector terms whose requirements it does not meet, that have no requirements, or that have invalid ones', () => {
     const failing = [
       requiring(),
       requiring({}),

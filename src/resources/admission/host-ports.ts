@@ -57,6 +57,6 @@ export function checkStreamUrl(url: string, pods: { getPods(): readonly Pod[] })
   const { namespace, name } = owner.metadata;
   throw new KubelingError(
     'STREAM_REFUSED',
-    `Cannot open a stream as a host port of pod ${namespace}/${name} is the streaming port of the container runtime: delete the pod or restart the runtime`,
+    `Cannot open a stream because a host port of pod ${namespace}/${name} is the streaming port of the container runtime: delete the pod or restart the runtime`,
   );
 }

@@ -18,7 +18,7 @@ export function matchesNodeSelector({ nodeSelectorTerms }: NodeSelector, { metad
   return nodeSelectorTerms.some((term) => matchesTerm(term, labels, name));
 }
 
-/** A node selector term without requirements, or with an invalid one, matches no node. */
+/** A node selector term without requirements, or with an invalid requirement, matches no node. */
 function matchesTerm(
   { matchExpressions = [], matchFields = [] }: NodeSelectorTerm,
   labels: Labels,

@@ -293,7 +293,9 @@ function pendingReason(evaluation: Exclude<Evaluation, { kind: 'admit' }>): stri
     : evaluation.rejection.message;
 }
 
-/** How many pods may be rejected in a burst; afterwards one per interval. */
+/**
+ * How many pods may be rejected in a burst; after the burst, one pod may be rejected per interval.
+ */
 const burst = 5;
 const refillMs = 10_000;
 

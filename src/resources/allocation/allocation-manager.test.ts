@@ -209,7 +209,7 @@ test('retries deferred resizes every three minutes, but not before all sources a
   await running;
 });
 
-test('retries decreases first, then by priority, then Guaranteed pods, then the longest waiting', async () => {
+test('retries pending resizes in this order: decreases first, then by pod priority, then Guaranteed pods, then the longest waiting', async () => {
   const order: string[] = [];
   const { begin, clock } = createHarness(0, {
     checkAdmission: ({ metadata: { name } }) => {

@@ -28,7 +28,10 @@ export interface AllocationManagerDeps {
   readonly logger: Logger;
   readonly journal: Pick<PodJournal, 'event' | 'step'>;
   readonly allocatedPods: AllocatedPods;
-  /** Returns the desired pod; undefined if it is not desired or is terminating. */
+  /**
+   * Returns the pod as its source delivers it; undefined if no source has the pod or if it is
+   * terminating.
+   */
   readonly findPod: (uid: PodUid) => Pod | undefined;
   /** Whether all pod sources have delivered their pods; until then the free capacity is unknown. */
   readonly areSourcesReady: () => boolean;

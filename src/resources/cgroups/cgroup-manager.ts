@@ -36,8 +36,9 @@ export interface CgroupManagerDeps {
 }
 
 /**
- * The controllers in whose cgroup v1 trees a cgroup must exist to count as existing. In the trees
- * of other controllers, such as devices, a cgroup may be missing until the runtime creates it.
+ * The controllers whose cgroup v1 trees must contain a cgroup so that it counts as existing. In the
+ * trees of other controllers, such as devices, a cgroup may be missing until the runtime creates
+ * it.
  */
 const decisiveV1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'systemd', 'pids', 'hugetlb'];
 const decisiveV2 = ['cpu', 'cpuset', 'memory', 'hugetlb', 'pids'];
@@ -54,8 +55,8 @@ export class CgroupManager implements Disposable {
   }
 
   /**
-   * Returns a manager that addresses cgroups by their plain paths, as with the cgroupfs driver,
-   * also those that systemd created.
+   * Returns a manager that addresses cgroups by their plain paths, like the cgroupfs driver; it
+   * also finds cgroups that systemd created.
    */
   plain(): CgroupManager {
     return new CgroupManager({ ...this.#deps, driver: 'cgroupfs', slices: undefined });
@@ -88,9 +89,9 @@ export class CgroupManager implements Disposable {
   }
 
   /**
-   * Creates the cgroup and its missing parents, then sets the values. Returns the values that could
-   * not be set, because a cgroup without one of its limits still exists. Throws CGROUP_CREATE or
-   * CGROUP_DRIVER.
+   * Creates the cgroup and its missing parents, then sets the values. Values that could not be set
+   * are returned and not thrown, because the cgroup exists also without them. Throws CGROUP_CREATE
+   * or CGROUP_DRIVER.
    */
   async create(
     name: CgroupName,
@@ -272,8 +273,8 @@ export class CgroupManager implements Disposable {
   }
 
   /**
-   * Stops the slice before the cgroup is removed. A failure matters only if the cgroup still
-   * exists; without a cgroup, systemd has no unit to revert.
+   * Stops the slice before the cgroup is removed. A failure is thrown only if the cgroup still
+   * exists; otherwise systemd has no unit of it.
    */
   async #stopSlice(name: CgroupName, signal: AbortSignal): Promise<void> {
     try {
@@ -344,7 +345,7 @@ export interface Slice {
 export interface SliceManager extends Disposable {
   /** Starts the slice unit; an existing unit counts as success. */
   start(slice: Slice, signal: AbortSignal): Promise<void>;
-  /** Sets those values on the unit that systemd supports. */
+  /** Sets on the slice unit those of the values that systemd supports. */
   set(slice: Slice, values: CgroupValues, signal: AbortSignal): Promise<void>;
   /** Stops the slice unit; a missing unit counts as success. */
   stop(slice: Slice, signal: AbortSignal): Promise<void>;

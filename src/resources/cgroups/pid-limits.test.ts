@@ -37,7 +37,7 @@ describe('default PID limits', () => {
     [1, v1, '/sys/fs/cgroup/pids/pids.max'],
     [2, v2, '/sys/fs/cgroup/pids.max'],
   ] as const) {
-    it(`reads the number of PIDs from the kernel and the root cgroup with version ${version}`, async () => {
+    it(`reads the number of PIDs from the kernel and from the root cgroup, with cgroups v${version}`, async () => {
       assert.deepEqual(await readPidLimits(aMachine(kernel), layout), pidLimits(32_768));
       const unlimited = aMachine({ ...kernel, [file]: 'max\n' });
       assert.deepEqual(await readPidLimits(unlimited, layout), pidLimits(32_768));

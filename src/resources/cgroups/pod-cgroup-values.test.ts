@@ -79,7 +79,7 @@ describe('podCgroupValues: cgroup values of a pod', () => {
     assert.equal(values.cpuQuotaUs, -1);
   });
 
-  it('limits a pod whose init containers run beside a limited sidecar', () => {
+  it('limits the memory of a pod with a limited sidecar if its unlimited init container starts after the sidecar, but not if it runs before the sidecar', () => {
     const sidecar = { name: 's', restartPolicy: 'Always', resources: { limits: { memory: '64Mi' } } };
     const limited = withResources({ requests: { cpu: '1' }, limits: { memory: '64Mi' } });
     const memoryOf = (...initContainers: readonly Container[]) =>

@@ -110,7 +110,7 @@ function kubepodsShares(capacity: NodeAmount, reserved: NodeAmount, weight: Kube
   const fair =
     weight === 'proportional-v1'
       ? usualShares * ratio
-      : // Adds one share, because converting the weight to shares rounds down and converting back rounds down again.
+      : // Adds one share, because the conversions from weight to shares and back both round down.
         weightToShares(Math.max(1, Math.floor(usualWeight * ratio))) + 1;
   return Math.min(plain, Math.max(minShares, Math.floor(fair)));
 }

@@ -94,8 +94,8 @@ export class PodContainerManager implements PodCgroups {
   }
 
   /**
-   * Called when the CPU shares of a pod have changed, because those of its QoS class depend on
-   * them.
+   * Called when the CPU shares of a pod have changed, because the CPU shares of its QoS class
+   * depend on the shares of its pods.
    */
   async changed(signal: AbortSignal): Promise<void> {
     await this.#deps.qos.update(signal);
@@ -111,7 +111,8 @@ export class PodContainerManager implements PodCgroups {
   }
 
   /**
-   * Returns the pods with a cgroup in any tree; a pod may have several while its QoS class changes.
+   * Returns the pods with a cgroup in any tree; a pod may have several cgroups while its QoS class
+   * changes.
    */
   async list(): Promise<ReadonlyMap<PodUid, readonly CgroupName[]>> {
     const { cgroups, qos } = this.#deps;

@@ -55,7 +55,7 @@ describe('values of cgroups v1', () => {
     );
   });
 
-  it('cgroups v1: reports CPU shares that the kernel stored with another value', async () => {
+  it('cgroups v1: reports CPU shares that the kernel replaced by another value', async () => {
     const { write } = await aCgroup('v1');
     const [failure] = await write({ cpuShares: 1 });
     assert.match(String(failure?.message), /cpu\.shares to 1: the kernel keeps it at 2/);

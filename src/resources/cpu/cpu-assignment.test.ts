@@ -15,7 +15,10 @@ interface Shape {
   readonly threads: number;
 }
 
-/** A machine whose two threads of a core have CPU numbers far apart, as on most machines. */
+/**
+ * A machine on which the CPU numbers of the two threads of a core are far apart, as on most
+ * machines.
+ */
 function machine({ sockets, nodesPerSocket, coresPerNode, threads }: Shape): CpuTopology {
   const cores = sockets * nodesPerSocket * coresPerNode;
   const places = Array.from({ length: cores * threads }, (_, cpu): [number, CpuLocation] => {
@@ -142,8 +145,8 @@ describe('takeCpus with random free CPUs', () => {
           groups.count('socket') >= groups.count('numaNode')
             ? ['numaNode', 'socket']
             : ['socket', 'numaNode'];
-        // If a complete inner group (socket or NUMA node) is taken, it may be part of any outer
-        // group; otherwise the outer group with the fewest free CPUs is used first.
+        // A complete inner group (socket or NUMA node) may be taken from any outer group; otherwise
+        // the outer group with the fewest free CPUs is used first.
         const isWholeTaken = left(inner).some(
           (size) => size <= expected && size === groups.all.size / groups.count(inner),
         );

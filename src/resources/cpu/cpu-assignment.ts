@@ -11,8 +11,8 @@ export interface TakeCpusOptions {
 
 /**
  * Takes free CPUs that are as close together as possible: complete sockets and NUMA nodes, then
- * complete cores, then threads; among equals the one with the fewest free CPUs. Throws
- * ALLOCATION_FAILED.
+ * complete cores, then threads; of several equal groups, the one with the fewest free CPUs is used
+ * first. Throws ALLOCATION_FAILED.
  */
 export function takeCpus(groups: CpuTopology, free: CpuSet, count: number, rules: TakeCpusOptions): CpuSet {
   if (count > free.size) throw notEnoughCpus(count, free);
@@ -58,8 +58,8 @@ class CpuTaker {
   }
 
   /**
-   * Returns the groups of CPUs that have free CPUs: outer groups first, and among equals the one
-   * with the fewest free CPUs.
+   * Returns the groups of this level that have free CPUs. They are sorted by the outer group to
+   * which they belong, then by the number of free CPUs; the fewest free CPUs come first.
    */
   inOrder(level: TopologyLevel): readonly number[] {
     const [outer, inner] = this.outerLevels;
@@ -78,8 +78,8 @@ class CpuTaker {
   }
 
   /**
-   * Takes complete uncore caches while at least that many CPUs are needed, and the remaining CPUs
-   * from the first cache that has all of them.
+   * Takes complete uncore caches while at least as many CPUs are needed as a cache has, and the
+   * remaining CPUs from the first cache with enough free CPUs.
    */
   takeUncoreCaches(): void {
     for (const id of this.inOrder('uncoreCache')) {

@@ -44,7 +44,7 @@ export class CpuManager implements HintProvider {
   /** The cpuset last applied to each running container, by container ID. */
   #appliedCpusets: ReadonlyMap<string, string> = new Map();
   /**
-   * The cpuset with which the newest instance of each container was created or its next instance
+   * For each container, the cpuset with which its newest instance was created or its next instance
    * will be created.
    */
   readonly #plannedCpusets = new Map<PodUid, Map<string, string>>();

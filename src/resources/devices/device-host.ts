@@ -8,8 +8,8 @@ import { GrpcChannel, type ServiceAdder, serveOnDemand } from '../../protocols/g
 export interface OnDemand {
   readonly fill: (server: ServiceAdder) => Promise<void>;
   /**
-   * Called when one of these services has failed with an internal error to handle a request of
-   * another program.
+   * Called when one of these services has failed with an internal error while it handled a request
+   * of another program.
    */
   readonly failed: (path: string, error: unknown) => void;
 }

@@ -15,7 +15,7 @@ function told(table: DeviceTable): string {
   return `${allocatable[resource]} of ${capacity[resource]}`;
 }
 
-test('a re-registered plugin has no devices until it lists them', () => {
+test('the healthy devices of a disconnected plugin count again only after the plugin has registered again and listed them', () => {
   const table = new DeviceTable(() => 0, 45_000);
   const [first, second] = [aPlugin(), aPlugin()];
   table.connect(first);
@@ -30,7 +30,7 @@ test('a re-registered plugin has no devices until it lists them', () => {
   assert.equal(told(table), '2 of 2');
 });
 
-test('counts no devices of a re-registered plugin that has not listed any', () => {
+test('a resource restored from the checkpoint has no devices after its plugin has registered but not listed any', () => {
   const table = new DeviceTable(() => 0, 45_000);
   table.restore(resource);
   assert.equal(told(table), '0 of 0');

@@ -155,8 +155,9 @@ export class DeviceTable {
   }
 
   amounts(): DeviceAmounts {
-    // The node status omits a new resource until its plugin has listed devices. It contains a restored
-    // resource with zero devices, because the Node object keeps the values of omitted resources.
+    // The node status omits a new resource until its plugin has listed devices. A restored resource
+    // is not omitted but reported with zero devices, because the Node object would keep the values
+    // of an omitted resource.
     const shown = [...this.#resources].filter(([, one]) => !one.isNew || one.plugin === undefined);
     const count = (number: number) => `${number}`;
     return {

@@ -56,7 +56,7 @@ describe('device allocations after a restart of the kubelet', () => {
     assert.deepEqual(harness.devicesOf(pod), ['a']);
   });
 
-  it('after a restart, pods are rejected if their plugin does not register in time, except running and finished containers', async () => {
+  it('after a restart, a pod is rejected if the plugin of its devices does not register in time, unless its container is running or has finished', async () => {
     await using harness = new DeviceRig();
     const plugin = await harness.startWith(gadget, three);
     const [pod, served] = [podOf('one', 1), podOf('served', 1)];

@@ -135,7 +135,7 @@ describe('assessThresholds, for any observations', () => {
     'pid.available': fc.nat(1_000),
   });
 
-  it('acts only on thresholds met for their complete grace period, and sets the condition in that period', () => {
+  it('acts only on thresholds that were met for their complete grace period, and only while a node condition is set', () => {
     fc.assert(
       fc.property(
         fc.array(threshold, { maxLength: 5 }),

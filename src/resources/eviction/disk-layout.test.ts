@@ -74,7 +74,7 @@ describe('withContainerDisk: thresholds of containerfs', () => {
     assert.deepEqual(shown('dedicated'), ['hard containerfs.available 15']);
   });
 
-  it('keeps the thresholds of all other file systems than containerfs', () => {
+  it('keeps the thresholds of all file systems other than containerfs', () => {
     const rest = withContainerDisk(written, 'single').filter((each) => written.includes(each));
     assert.deepEqual(rest, written.toSpliced(4, 1));
   });

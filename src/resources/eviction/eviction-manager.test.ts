@@ -369,7 +369,7 @@ describe('EvictionManager', () => {
     ['single', 'known'],
     ['dedicated', 'unneeded'],
   ] as const)
-    it(`disk layout ${layout}: fresh layer sizes are ${needed}; they are requested only if layers are on the disk under pressure`, async () => {
+    it(`requests fresh layer sizes only if layers are on the disk under pressure (disk layout ${layout}: sizes are ${needed})`, async () => {
       const { clock, world, stop } = aNode();
       const sinceMs = clock.now();
       Object.assign(world, { layout, disk: 900, pods: [{ name: 'a', volume: 850 }] });
@@ -419,7 +419,7 @@ describe('EvictionManager', () => {
   });
 
   for (const guard of ['on', 'off'] as const) {
-    it(`memory guard ${guard}: MemAvailable of the kernel counts as available memory only with the guard on`, async () => {
+    it(`MemAvailable of the kernel counts as available memory only if the flag eviction-memory-guard is on (here ${guard})`, async () => {
       const signal: EvictionSignal = 'memory.available';
       const { observationsOf } = await import('./observations.ts');
       const memory = { atMs: 0, available: 10, capacity: 100, kernelAvailable: 60 };

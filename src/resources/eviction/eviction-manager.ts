@@ -335,7 +335,8 @@ export class EvictionManager {
     using slow = new LinkedController(signal);
     const ended = new HintLatch(clock);
     const slowly = kill(pod, request, slow.signal).finally(() => ended.raise());
-    // The loop below handles the rejection.
+    // Prevents an unhandled rejection while the loop below runs; `await slowly` after the loop
+    // throws the error.
     slowly.catch(() => {});
     while ((await ended.wait(cleanupPollMs, signal)) === 'time') {
       if (!(await this.#isHardThresholdMet(signal))) continue;

@@ -92,7 +92,7 @@ describe('evictionMessage', () => {
     });
   });
 
-  it('an eviction message names only the resource without pod stats', () => {
+  it('without pod stats, an eviction message names only the resource', () => {
     const story = evictionMessage({ resource: 'memory', pod, measures: undefined, acting: [], observations });
     assert.deepEqual(story, { message: 'The node was low on resource: memory. ', annotations: {} });
   });

@@ -191,7 +191,7 @@ describe('ProvidedStats', () => {
     ['waits until the runtime has measured', 10_000, 7_000],
     ['waits at most 12 seconds until the runtime has measured', 3_600_000, 12_000],
   ] as const)
-    it(`pod stats for an eviction: ${how} the layer sizes at the requested time`, async () => {
+    it(`pod stats for an eviction: ${how} the layer sizes at or after the requested time`, async () => {
       const one = rig({ pods: [web], layersAtMs: (nowMs) => nowMs - (nowMs % everyMs) });
       await one.clock.advance(everyMs * 2 + 3_000 - (one.clock.now() % everyMs));
       const [now, began] = [one.clock.now(), one.clock.monotonicMs()];

@@ -190,9 +190,11 @@ export interface RestoreOptions<State, Share> {
 }
 
 /**
- * Restores the assignments of a previous kubelet. A missing, damaged or incompatible checkpoint
- * does not prevent the start: without assignments it is reset, otherwise the assignments are
- * derived from the runtime. Assignments that the machine cannot satisfy are dropped.
+ * Restores the assignments of a previous kubelet. A valid checkpoint is used as it is; without a
+ * checkpoint or without assignments in it, the initial state is used. If the checkpoint does not
+ * match this machine, its assignments are used for containers that the runtime has; if it is
+ * damaged or of another policy, the assignments are derived from the runtime. Assignments that the
+ * machine cannot satisfy are dropped.
  */
 export async function restoreState<Share, State extends Assignments<Share>>(
   text: string | undefined,

@@ -21,7 +21,7 @@ describe('the allocatable resources', () => {
     assert.deepEqual(written(undefined), { cpu: '3500m', memory: '900' });
   });
 
-  it('without a Node object, allocatable excludes all withheld amounts, even if reservations are not enforced', () => {
+  it('without a Node object, allocatable excludes the reservations even if they are not enforced on pods', () => {
     const nothing = { milliCpu: 0, memoryBytes: 0 };
     const kept = { ...settings, reserved: nothing, withheld: { milliCpu: 1_000, memoryBytes: 300 } };
     const [cpu, memory] = ['cpu', 'memory'].map((name) => allocatableOf(kept, undefined).get(name));

@@ -19,7 +19,10 @@ export interface TunableFiles {
 export interface KernelTunablesDeps {
   readonly files: TunableFiles;
   readonly logger: Logger;
-  /** Whether a tunable with another value is an error or is set. */
+  /**
+   * What happens to a tunable with another value than required: `refuse` reports an error, `set`
+   * sets the required value.
+   */
   readonly mismatch: 'refuse' | 'set';
   /** The directory of the kernel tunables, /proc/sys; replaced in tests. */
   readonly directory?: string;
@@ -42,7 +45,7 @@ export async function setupKernelTunables(deps: KernelTunablesDeps): Promise<voi
   if (differing.length === 0) return;
   throw new KubelingError(
     'MACHINE_UNFIT',
-    `Cannot run pods on this machine as protectKernelDefaults forbids setting what differs: ${differing.join('; ')}`,
+    `Cannot run pods on this machine as protectKernelDefaults forbids setting the kernel tunables that differ: ${differing.join('; ')}`,
     { details: { problems: differing } },
   );
 }

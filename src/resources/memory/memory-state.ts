@@ -63,8 +63,8 @@ export function withoutBlocks(state: MemoryState, uid: PodUid, container: string
 }
 
 /**
- * Counts the assignment on all NUMA nodes of the memory block, and reserves its memory on those
- * nodes in order, as far as they have free memory.
+ * Counts the assignment on each NUMA node of the memory block, and reserves the memory of the block
+ * on these nodes in order: on each node as much as is free.
  */
 export function reserve(machine: MachineMemory, block: MemoryBlock, size = block.size): MachineMemory {
   let left = size;

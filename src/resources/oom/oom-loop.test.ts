@@ -10,7 +10,10 @@ import { type OomDeps, oomLoop } from './oom-loop.ts';
 
 const id = 'a'.repeat(64);
 
-/** A kernel with a scripted log, and checkpoint files that remain when the kubelet restarts. */
+/**
+ * A machine with a simulated kernel log, and checkpoint files that remain when the kubelet
+ * restarts.
+ */
 function aMachine(pod = aPod({})) {
   const clock = new VirtualClock();
   const records: string[] = [];

@@ -8,7 +8,7 @@ import { type LogPosition, OomWatcher } from './oom-watcher.ts';
 const uid = '11111111-aaaa-4bbb-8ccc-000000000001';
 const ids = ['a', 'b'].map((letter) => letter.repeat(64)) as [string, string];
 
-/** A kernel log of one boot, and the files on its disk. */
+/** A machine with the kernel log of its current boot and the persisted position in that log. */
 class Machine {
   readonly clock = new VirtualClock();
   readonly told: string[] = [];

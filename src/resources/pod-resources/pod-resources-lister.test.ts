@@ -89,7 +89,7 @@ const entry = (id: string, node?: bigint) => ({
 });
 
 describe('the PodResources API', () => {
-  it('List returns active pods: sidecars first, one entry per NUMA node of a device', async () => {
+  it('List returns only active pods, with sidecars before other containers, and with one device entry per NUMA node', async () => {
     await using environment = await createHarness([withSidecar, over], [withSidecar]);
     const { podResources } = await environment.client.list({}, { signal });
     const ofX = { driverName: 'x.com', poolName: 'p', deviceName: 'd', shareId: 's' };

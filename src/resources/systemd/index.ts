@@ -4,8 +4,8 @@ import type { SliceManager } from '../cgroups/cgroup-manager.ts';
 import { isJobRemoved, SystemdSlices } from './systemd-slices.ts';
 
 /**
- * Creates the slice manager, which connects to systemd through the message bus at the socket at its
- * first use.
+ * Creates the slice manager. At its first use it connects to systemd through the socket of the
+ * message bus.
  */
 export function systemdSlices({
   clock,

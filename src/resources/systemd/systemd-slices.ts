@@ -18,7 +18,7 @@ import { type Slice, type SliceManager, withoutSystemd } from '../cgroups/cgroup
 import type { CgroupValues } from '../cgroups/cgroup-values.ts';
 import { startProperties, valueProperties } from './unit-properties.ts';
 
-/** The methods of a message bus connection that the slices need. */
+/** The methods of a message bus connection that the slice manager needs. */
 export type SystemdBus = Pick<DbusConnection, 'call' | 'addMatch' | 'onMessage' | 'closed'> & Disposable;
 
 export interface SystemdSlicesOptions {
@@ -36,7 +36,10 @@ const rejections = {
   exists: 'org.freedesktop.systemd1.UnitExists',
   unknown: 'org.freedesktop.systemd1.NoSuchUnit',
 };
-/** The deadline of a systemd call, including its job and the connection. */
+/**
+ * The time limit of a systemd call, including the connection to systemd and the job that the call
+ * starts.
+ */
 const workMs = 30_000;
 
 /** An open connection to systemd. */

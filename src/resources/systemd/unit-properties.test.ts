@@ -74,7 +74,7 @@ describe('values of a slice', () => {
     assert.deepEqual(known(244), ['AllowedCPUs', 'CPUQuotaPeriodUSec']);
   });
 
-  it('slice properties are infinity without a limit, and omitted if unset', () => {
+  it('an unlimited value becomes infinity in the slice properties, and an unset value is omitted', () => {
     const none = { cpuQuotaUs: -1, memoryBytes: -1, swapBytes: -1, pidsLimit: -1 };
     assert.deepEqual(spelled(valueProperties(none, 2, 257)), {
       'MemoryMax t': infinity,

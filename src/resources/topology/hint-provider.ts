@@ -14,8 +14,8 @@ export interface TopologyHint {
 }
 
 /**
- * The possible hints by resource name. Undefined, for one resource or instead of the map, means any
- * NUMA node; an empty list means that the request cannot be satisfied.
+ * The possible hints by resource name. Without the map, or without hints for a resource, any NUMA
+ * node is possible; an empty list means that the request cannot be satisfied.
  */
 export type TopologyHints = ReadonlyMap<string, readonly TopologyHint[] | undefined>;
 

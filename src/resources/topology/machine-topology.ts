@@ -10,7 +10,9 @@ export interface CpuLocation {
   readonly numaNode: number;
   readonly socket: number;
   readonly core: number;
-  /** The ID of the uncore cache; that of the socket if the NUMA node has only one such cache. */
+  /**
+   * The ID of the uncore cache, or the ID of the socket if the NUMA node has only one uncore cache.
+   */
   readonly uncoreCache: number;
 }
 

@@ -29,21 +29,21 @@ describe('mergeHints', () => {
     assert.deepEqual(merged([hints({ cpu: each }), hints({ gpu: [hint([1], true)] })]), [[1], true, true]);
   });
 
-  it('mergeHints does not prefer a combination of different preferred sets', () => {
+  it('without hints, mergeHints allows any NUMA node', () => {
     const wide = hints({ cpu: [hint([0, 1], true)] });
     const narrow = hints({ gpu: [hint([0], true), hint([1], true)] });
     assert.deepEqual(merged([wide, narrow]), [[0], false, true]);
     assert.deepEqual(merged([wide, narrow], { policy: 'restricted' }), [[0], false, false]);
   });
 
-  it('fails if a resource has no possible hint', () => {
+  it('mergeHints returns a hint that is not preferred if the preferred NUMA node sets of the providers differ', () => {
     const none = [hints({ cpu: [] }), hints({ gpu: [hint([0], true)] })];
     assert.deepEqual(merged(none), [[0], false, true]);
     assert.deepEqual(merged(none, { policy: 'restricted' })[2], false);
     assert.deepEqual(merged(none, { policy: 'single-numa-node' }), [undefined, false, false]);
   });
 
-  it('returns no NUMA nodes if the providers have no common set', () => {
+  it('returns all NUMA nodes, as not preferred, if the providers have no NUMA nodes in common', () => {
     const apart = [hints({ cpu: [hint([0], true)] }), hints({ gpu: [hint([1], true)] })];
     assert.deepEqual(merged(apart), [[0, 1], false, true]);
     assert.equal(merged(apart, { policy: 'restricted' })[2], false);

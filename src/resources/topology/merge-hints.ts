@@ -39,8 +39,8 @@ interface Together {
 
 /**
  * Returns the best combination of one hint per resource: a preferred one if possible, then the
- * smallest or closest set of NUMA nodes. If none is preferred, a size near the largest minimum size
- * of all resources is best.
+ * smallest or closest set of NUMA nodes. If none is preferred, each resource has a minimum number
+ * of NUMA nodes, and a set as large as the highest of these numbers is best.
  */
 export function mergeHints(provided: readonly (TopologyHints | undefined)[], rules: MergeRules): MergedHint {
   const masks = new Masks(rules.numaNodes);
@@ -148,7 +148,10 @@ function bestOf(
   return best;
 }
 
-/** Returns the minimum number of NUMA nodes that the resource needs; 0 for any. */
+/**
+ * Returns the minimum number of NUMA nodes that the resource needs; 0 if it has no hint with
+ * specific NUMA nodes.
+ */
 function narrowest(ways: readonly Way[]): number {
   const widths = ways.flatMap(({ mask }) => (mask === undefined ? [] : [bitCount(mask)]));
   return widths.length === 0 ? 0 : Math.min(...widths);

@@ -210,8 +210,8 @@ export class ContainerGc {
   }
 
   /**
-   * The name of a link may be too long and therefore truncated, without a container ID; such a link
-   * is removed when the directory of its target is missing.
+   * The name of a long link is truncated and then contains no container ID; such a link is removed
+   * when the directory of its target is missing.
    */
   async #isDangling(path: string, id: string | undefined, signal: AbortSignal): Promise<boolean> {
     const { files } = this.#deps;

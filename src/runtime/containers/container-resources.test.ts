@@ -8,8 +8,8 @@ import { labels } from './labels.ts';
 const { signal } = new AbortController();
 
 /**
- * A runtime with the containers of the given IDs; each value is the state that ContainerStatus
- * returns, or its error.
+ * A fake runtime that lists containers with the given IDs; each value is the state that
+ * ContainerStatus returns for the container, or the error that it throws.
  */
 function aRuntime(responses: Readonly<Record<string, string | Error>>): CriClient {
   return {

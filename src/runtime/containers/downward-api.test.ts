@@ -90,7 +90,7 @@ for (const [resource, divisor, expected] of resources) {
   });
 }
 
-test("a missing container limit is the pod's limit, or else the node's allocatable", () => {
+test("downward API: a container without a limit gets the limit of its pod, or else the node's allocatable", () => {
   const whole = aPod({ spec: { containers: [main], resources: { limits: { memory: '2Gi' } } } });
   assert.equal(resourceField(whole, main, { resource: 'limits.memory', divisor: '1Gi' }, allocatable), '2');
 });

@@ -53,7 +53,7 @@ test('expansion leaves a text without dollar signs unchanged', () => {
   );
 });
 
-test('a text with doubled dollar signs expands to the original text', () => {
+test('a text in which every dollar sign is doubled expands to the text with single dollar signs', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       assert.equal(

@@ -174,7 +174,7 @@ test('mounts: distinguishes a subPath that cannot be created from an existing su
   await refuses({}, `failed to prepare subPath ${of}`);
 });
 
-test('mounts: a subPath is mounted from the path that preparing the subPath returns', async () => {
+test('mounts: a subPath is mounted from the path that its preparation returned', async () => {
   const observed: unknown[] = [];
   const [first] = await made(mount({ subPathExpr: 'logs/$(A)' }), {
     subPath: async (subPath) => {

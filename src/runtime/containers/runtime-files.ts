@@ -174,8 +174,8 @@ async function remove(path: string): Promise<void> {
     await clearingInodeFlags(() => unlink(path), [path, posix.dirname(path)]);
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return;
-    // removeTree is used because other programs may write to the directory: it resolves no name
-    // twice.
+    // removeTree resolves each name only once, so programs that write to the directory at the same
+    // time cannot redirect the removal.
     await removeTree(path);
   }
 }

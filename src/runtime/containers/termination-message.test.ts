@@ -110,7 +110,7 @@ test('limits the termination message from the log to 2048 bytes, with partial li
   assert.equal(message, `${'x'.repeat(2_048 - 6)}y\nend\n`);
 });
 
-test('uses the log for the termination message when its last line is longer than the first read', async () => {
+test('uses the log for the termination message even when the last line of the log is longer than the first read', async () => {
   const message = await fromLog({}, `2026-01-01T00:00:00Z stdout F ${'z'.repeat(200_000)}\n`);
   assert.equal(message, `${'z'.repeat(2_047)}\n`);
 });

@@ -22,8 +22,8 @@ export interface MessageSource {
 export interface TerminationMessage {
   readonly text: string;
   /**
-   * `unread` if the termination message file or the log is missing or could not be read; it is read
-   * again at the next observation of the container.
+   * `unread` if the termination message file or the log is missing or could not be read; both are
+   * read again at the next observation of the container.
    */
   readonly state: 'read' | 'unread';
 }

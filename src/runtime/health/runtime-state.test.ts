@@ -81,7 +81,7 @@ test('reads the runtime status every five seconds, also after failures, until it
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a hint reads the runtime status immediately', async () => {
+test('a hint that the runtime may have changed triggers an immediate status call', async () => {
   const clock = new VirtualClock();
   const state = new RuntimeState(clock);
   const hints = new HintLatch(clock);

@@ -123,7 +123,7 @@ describe('postStart hook', () => {
     assert.deepEqual([ran.length, checkpoint.due], [1, []]);
   });
 
-  it('cancels a postStart hook with the sync of a deleted pod, and keeps its record', async () => {
+  it('cancels a postStart hook with the sync of a deleted pod, and keeps the record of the hook', async () => {
     const { rig, checkpoint } = aNode((_hook, { clock }, signal) => clock.sleep(1e9, signal));
     using _rig = rig;
     const observed = await rig.observe(pod);

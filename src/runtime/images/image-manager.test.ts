@@ -281,7 +281,7 @@ describe('images of containers', () => {
     assert.equal(harness.runtime.pending().pulls, 0);
   });
 
-  it('when the response of a pull is lost, pulls an image again that may have been present before the pull', async () => {
+  it('pulls an image again when the response of its pull is lost and the image may have been present before the pull', async () => {
     const faults = scriptedFaults({
       calls: [{ method: 'pullImage', nth: 1, fault: { kind: 'lost-reply', code: 'none' } }],
     });
@@ -337,7 +337,7 @@ describe('images of containers', () => {
     assert.equal(await reason(), 'ErrImagePull');
   });
 
-  it('rejects an image pulled with a secret for pods without it, and pulls it again with other credentials', async () => {
+  it('denies an image that was pulled with a secret to pods without this secret, and pulls it again for pods with another secret', async () => {
     const password = 'sesame';
     const guarded = { reference: 'r.io/app:1', command: ['sh'], credentials: { username: 'u', password } };
     const files = new RecordFiles({

@@ -64,8 +64,8 @@ function describeProgress(standing: PullStatus, startMs: number, nowMs: number):
   const { arrival, running } = standing;
   if (arrival === undefined) return `running for ${elapsed}`;
   const { bytes, totalBytes, state, changedMs } = arrival;
-  // After the sample, some of the pulls whose bytes were sampled together may have ended; with only
-  // one pull left, the number of these pulls is unknown.
+  // The bytes are those of all pulls that ran during the sample, and some of these pulls may have
+  // ended since. If only one pull still runs, the number of pulls during the sample is unknown.
   const together = running > 1 ? `all ${running}` : 'several';
   const shared = arrival.of === 'all-images' ? ` (${together} pulls together)` : '';
   const amount = `${mebibytes(bytes)} of ${mebibytes(totalBytes)} MiB${shared} after ${elapsed}`;

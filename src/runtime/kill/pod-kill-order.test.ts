@@ -101,7 +101,7 @@ describe('sandboxes of a terminating pod', () => {
   });
 });
 
-it('each kill with a shorter grace period shortens the deadline, and the preStop hook ends with it', async () => {
+it('each kill with a shorter grace period shortens the deadline, and the preStop hook ends at the deadline', async () => {
   const clock = new VirtualClock();
   using record = new KillRecord(podUid('pod'), clock, 600);
   let ended = false;

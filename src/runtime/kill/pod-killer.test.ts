@@ -115,7 +115,7 @@ describe('killing a pod', () => {
     assert.deepEqual(exits(harness, startMs), { a: 20 });
   });
 
-  it('runs the preStop hook once for repeated kills, and counts its time', async () => {
+  it('runs the preStop hook once for repeated kills, and counts the time of the hook towards the grace period', async () => {
     let runs = 0;
     let hookEnded = 0;
     const hooks: HookRunner = {

@@ -91,7 +91,8 @@ const maxKillRecords = 1_000;
 
 /**
  * Stops containers and pods. A cancelled or failed kill can be repeated: preStop hooks are not run
- * twice, and the time already used counts. A repeated kill can shorten the grace period.
+ * twice, and the time already used counts towards the grace period. A repeated kill can shorten the
+ * grace period.
  */
 export class PodKiller implements Disposable {
   readonly #deps: PodKillerDeps;

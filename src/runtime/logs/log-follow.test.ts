@@ -209,7 +209,7 @@ test('reads all files when a log is rotated several times between two refreshes'
   assert.equal(harness.out, harness.wanted);
 });
 
-test('reads log files that are replaced quickly without delay', async () => {
+test('reads log files without delay when they are replaced in quick succession', async () => {
   const harness = new Rig();
   await harness.follow();
   harness.stall();
@@ -276,7 +276,7 @@ test('keeps many small log files open for a slow reader', async () => {
   assert.equal(harness.out, harness.wanted);
 });
 
-test('a log file that was removed unread does not skip other files', async () => {
+test('a log file that is removed before it was read does not make the reader skip other files', async () => {
   const harness = new Rig();
   harness.lines();
   await harness.follow();
@@ -329,7 +329,7 @@ test('keeps the order of files when a log is rotated twice during a refresh', as
   }
 });
 
-test('reads a log that is truncated in place again from its start', async () => {
+test('reads a log again from its start when the log is truncated in place', async () => {
   const harness = new Rig();
   harness.lines(5);
   await harness.follow();

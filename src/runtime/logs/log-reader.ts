@@ -31,8 +31,8 @@ const pollMs = 1_000;
  */
 const settleMs = 100;
 /**
- * The longest wait for a file to stop growing; the wait exceeds the normal one for a partial line
- * or on a busy machine.
+ * The maximum wait for a file to stop growing, used after a partial line or on a busy machine;
+ * otherwise the wait is shorter.
  */
 const maxSettleMs = 2_000;
 

@@ -176,8 +176,8 @@ export class LogFileSequence implements AsyncDisposable {
   }
 
   /**
-   * Returns the names of the files rotated before this one; all rotated files when this file was
-   * not rotated since it was opened.
+   * Returns the names of the files that were rotated before the given file; the names of all
+   * rotated files when the given file was not rotated after it was opened.
    */
   async #writtenBefore(stems: readonly string[], file: OpenLogFile | undefined): Promise<readonly string[]> {
     for (const [index, stem] of stems.entries())

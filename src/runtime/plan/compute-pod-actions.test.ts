@@ -268,7 +268,7 @@ test('for any pod, each plan respects the init container order, starts no runnin
         ...plan.initContainersToStart.map((index) => init[index]),
         ...plan.containersToStart.map((index) => regular[index]),
       ];
-      // A running container is stopped before it is started, unless the pod is killed.
+      // The plan stops each running container that it starts again, or kills the pod.
       for (const container of starts) {
         assert.ok(container !== undefined);
         const seen = newest(container.name);

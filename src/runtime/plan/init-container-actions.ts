@@ -51,9 +51,9 @@ interface Place {
 }
 
 /**
- * Computes the next init container to start and the sidecars to restart. Iterates from the last to
- * the first: records of finished init containers may be removed, so the latest remaining one shows
- * the progress.
+ * Computes the next init container to start and the sidecars to restart. Iterates from the last
+ * init container to the first: finished init containers may have been removed from the runtime, so
+ * the last one that remains shows the progress.
  */
 export function initContainerActions(
   pod: Pod,

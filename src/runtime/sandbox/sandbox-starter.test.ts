@@ -105,7 +105,7 @@ describe('sandboxes with a reserved name', () => {
   const sandboxesOf = async (harness: PodRuntimeRig, pod: Pod) =>
     (await harness.observe(pod)).sandboxes.map(({ attempt, state }) => `${attempt} ${state}`);
 
-  it('waits for the sandbox that reserves the name and uses it when it appears', async () => {
+  it('waits until the sandbox that reserves the name appears, and uses this sandbox', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ a: {} });
     refuseFirst(harness, (make) => void harness.clock.timer(2_000, () => void make()));

@@ -19,7 +19,8 @@ export interface TunnelDeps extends RelayOptions {
 
 /**
  * Forwards the client's upgrade to the runtime and copies the bytes of both connections. When the
- * runtime does not respond with 101, the client gets that response and both connections are closed.
+ * runtime does not respond with 101, the client gets an error response and both connections are
+ * closed.
  */
 export async function tunnel(
   call: UpgradeCall,

@@ -140,8 +140,8 @@ const plainTypes: Readonly<Record<string, Dump>> = {
 };
 
 /**
- * Returns the quantity already computed, or parses it from the manifest: the same amount can be
- * written in ways that are dumped differently.
+ * Returns the quantity if it was already computed, otherwise parses it from the text in the
+ * manifest: different texts of the same amount have different dumps.
  */
 function heldOf(value: unknown, written: YamlTree | undefined): HeldQuantity {
   if (typeof value === 'object') return value as HeldQuantity;
@@ -163,8 +163,8 @@ function writtenDump(dump: Dump): Dump {
 }
 
 /**
- * Dumps a list. An empty list is dumped as nil when the manifest has none, because decoding creates
- * an empty list for a missing required one.
+ * Dumps a list. An empty list that the manifest does not contain is dumped as nil, because decoding
+ * creates an empty list for a missing required field.
  */
 function listDump(dumpOf: DumpLater): Dump {
   return (value, written) => {

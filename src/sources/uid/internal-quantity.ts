@@ -87,7 +87,7 @@ function small(written: Written): HeldQuantity | undefined {
 
 function digitsToSpare({ integer, fraction, base, exponent }: Written): number {
   if (base === 10) return safeDigits - integer.length - fraction.length;
-  // For a binary suffix, each ten of the binary exponent adds about three decimal digits.
+  // A binary suffix adds about three decimal digits for each factor of 2^10.
   return fraction === '' ? 14 - integer.length - Math.trunc((exponent * 3) / 10) : -1;
 }
 

@@ -60,7 +60,7 @@ async function atWork(t: { after(run: () => void): void }, first: Node | undefin
   return { clock, api, pods, world: environment, records, mirrors, look, see };
 }
 
-describe('MirrorPods', () => {
+describe('mirror pods of static pods', () => {
   it('creates a mirror pod that is owned only by the node and annotated with the hash of its static pod', async (t) => {
     const { api, pods, look } = await atWork(t);
     pods.addPod(aStaticPod('h1'));

@@ -43,7 +43,10 @@ const policy = { baseMs: 500, factor: 2, maxMs: 30_000, jitter: 0.2, resetAfterM
 const nodePollMs = 100;
 const leavingNodePollMs = 10_000;
 const endingPollMs = 1_000;
-/** Time after which the watch must have missed a created mirror pod. */
+/**
+ * Time after which a created mirror pod that the watch has not delivered counts as missed by the
+ * watch.
+ */
 const watchLagMs = 10_000;
 
 /**
@@ -88,8 +91,8 @@ export class MirrorPods {
   }
 
   /**
-   * Replaces the mirror pod, which cannot show the state of its static pod after that started
-   * again.
+   * Replaces the mirror pod of a static pod that has started again, because the mirror pod can only
+   * show the final status of the earlier instance.
    */
   replace(mirror: Pod): void {
     const name = fullNameOf(mirror);
@@ -122,8 +125,8 @@ export class MirrorPods {
       const isDone = await this.#delete(plan.mirror, plan.why, signal);
       this.#created.delete(name);
       this.#outlived.delete(name);
-      // When another client has already deleted or replaced the mirror pod, the watch delivers
-      // that; the name is reconciled again later.
+      // If another client has already deleted or replaced the mirror pod, the watch delivers this
+      // change; the name is reconciled again later.
       if (!isDone) return this.#queue.add(name, watchLagMs);
     }
     if (plan.do === 'create' || plan.do === 'replace') await this.#create(name, plan.pod, signal);
@@ -166,8 +169,8 @@ export class MirrorPods {
   }
 
   /**
-   * Adopts an existing mirror pod with the same hash; removes any other one and retries the
-   * creation.
+   * Adopts an existing mirror pod with the same hash. Deletes a mirror pod with another hash, so
+   * that a retry can create the new one; an ordinary pod with the name is kept.
    */
   async #adoptOrRemove(pod: Pod, refused: unknown, signal: AbortSignal): Promise<Pod> {
     const { namespace, name } = pod.metadata;

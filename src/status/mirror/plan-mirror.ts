@@ -16,7 +16,7 @@ export interface MirrorFacts {
 
 export type MirrorPlan =
   | { readonly do: 'nothing' }
-  /** The mirror pod shows a pod that still exists: reconcile again later. */
+  /** An earlier static pod with the name is still terminating: reconcile again later. */
   | { readonly do: 'wait' }
   | { readonly do: 'create'; readonly pod: Pod }
   | { readonly do: 'delete'; readonly mirror: Pod; readonly why: string }

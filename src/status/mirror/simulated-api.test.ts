@@ -69,7 +69,7 @@ function world(seed: number) {
 
 describe('MirrorPods with an API server that fails at random and enforces the node restriction', () => {
   for (let seed = 1; seed <= 8; seed++) {
-    it(`converges to one mirror per static pod with its version, seed ${seed}`, async (t) => {
+    it(`converges to one mirror pod with the current hash for each static pod, seed ${seed}`, async (t) => {
       const { random, clock, api, pods, mirrors } = world(seed);
       const stopping = new AbortController();
       t.after(() => stopping.abort(new Error('stopped')));

@@ -20,7 +20,7 @@ const is = (type: string, status = 'True', lastTransitionTime = earlier) => ({
   lastTransitionTime,
 });
 
-describe('mergeStatus', () => {
+describe('merging a pod status of the kubelet into the one in the API', () => {
   it('takes conditions of other components from the API and those of the kubelet from the kubelet', () => {
     const api = { conditions: [is('Ready'), is('theirs')] };
     const { conditions } = merge(api, { conditions: [is('Ready', 'False'), is('theirs', 'False')] }).status;
@@ -83,7 +83,7 @@ describe('mergeStatus', () => {
   });
 });
 
-describe('plainStatus', () => {
+describe('the canonical form of a pod status', () => {
   const same = (a: unknown, b: unknown) =>
     sameInApi(plainStatus(a as PodStatus), plainStatus(b as PodStatus));
 
@@ -129,7 +129,7 @@ describe('plainStatus', () => {
   });
 });
 
-describe('newestCopy', () => {
+describe('the newer of two copies of an API object', () => {
   const copy = (resourceVersion: string, uid?: string) =>
     aPod({ metadata: { resourceVersion, ...(uid !== undefined && { uid: uid as never }) } });
 

@@ -54,8 +54,8 @@ function phaseOf({ phase, reason, message }: PodStatus): Partial<PodStatus> {
 }
 
 /**
- * Keeps conditions of other components, and replaces or adds the shared condition when the kubelet
- * has one.
+ * Keeps conditions of other components, and replaces or adds the condition DisruptionTarget when
+ * the kubelet has one.
  */
 function othersConditions(api: PodStatus, shared: PodCondition | undefined): readonly PodCondition[] {
   const others = (api.conditions ?? []).filter(({ type }) => !isOwnedCondition(type));
@@ -96,8 +96,8 @@ function notReadyWhenEnded(pod: Pod, status: PodStatus, now: Instant): PodStatus
 }
 
 /**
- * Whether two plain statuses are equal apart from the order of conditions, which is not worth a
- * patch.
+ * Whether two statuses in canonical form are equal; a different order of conditions alone is not
+ * worth a patch.
  */
 export function sameInApi(a: PodStatus, b: PodStatus): boolean {
   return sameJson(byType(a), byType(b));

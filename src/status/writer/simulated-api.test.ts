@@ -177,7 +177,7 @@ describe('StatusWriter after a restart', () => {
 
 describe('StatusWriter with an API server that fails at random', () => {
   for (let seed = 1; seed <= 12; seed++) {
-    it(`converges and never reverts a status in the API, seed ${seed}`, async (t) => {
+    it(`the statuses in the API converge to those of the kubelet and are never reverted, seed ${seed}`, async (t) => {
       const environment = new World(seed);
       t.after(() => environment.stop());
       const { clock, random, api, statuses, writer } = environment;

@@ -58,7 +58,7 @@ function numbered(index: number): Pod {
   return aPod({ metadata: { uid: podUid(`uid-${index}`), name: `web-${index}` } });
 }
 
-describe('StatusWriter', () => {
+describe('writing pod statuses to the API server', () => {
   it('writes a new status by one patch with UID and resourceVersion, without reading the pod first', async (t) => {
     const pod = aPod();
     const { api, clock, say } = await atWork(t, pod);

@@ -93,8 +93,8 @@ export class StatusWriter {
   }
 
   /**
-   * Number of pods with write state; at most the number of statuses, ten seconds after a status was
-   * removed.
+   * Number of pods with write state; exceeds the number of statuses for at most ten seconds after a
+   * status was removed.
    */
   get size(): number {
     return this.#written.size;
@@ -185,8 +185,8 @@ export class StatusWriter {
   }
 
   /**
-   * Replaces the stored response by the equal pod of the watch, so that only one copy is kept; a
-   * watch event equal to the response is no change.
+   * Replaces the stored response by the pod of the watch when both are equal, so that only one copy
+   * is kept. A watch event that is equal to the response is no change.
    */
   #caughtUp(uid: PodUid, pod: Pod): Written | undefined {
     const written = this.#written.get(uid);
@@ -226,7 +226,8 @@ export class StatusWriter {
     }
     this.#written.delete(uid);
     // The status of a static pod is kept when its mirror pod is deleted, because it is written to
-    // the next one. The status of a deleted pod is kept while its worker still terminates the pod.
+    // the next mirror pod. The status of a deleted pod is kept while its worker still terminates
+    // the pod.
     const isOver = outcome.kind !== 'gone' && watched.metadata.uid === uid;
     if (isOver && statuses.entry(uid)?.version === entry.version) statuses.forget(uid);
     logger.v(3)?.info(outcomes[outcome.kind], { pod: `${entry.name}_${entry.namespace}`, podUid: uid });

@@ -135,8 +135,8 @@ export class BlockVolumes {
   }
 
   /**
-   * Undoes the binding; the link is removed only after this succeeds, because the link marks the
-   * remaining work.
+   * Detaches the loop device and unbinds the block device. The link is removed only after this
+   * succeeds, because it shows that the device is still to be unmapped.
    */
   async #unmap(shown: string, signal: AbortSignal): Promise<void> {
     const { devices, clock } = this.#deps;
@@ -164,7 +164,7 @@ export class BlockVolumes {
   async #link(uid: PodUid, ofPod: string, link: string, device: string): Promise<void> {
     const { files } = this.#deps;
     const foreign = await firstNonDirectory(files, [...this.#chainOf(uid), ofPod]);
-    if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+    if (foreign !== undefined) throw unusable(`${foreign} is not a directory`);
     if ((await files.readLink(link)) === device) return;
     await files.makeDirectory(ofPod, directoryMode);
     // The link belongs to a previous device, for example from before a reboot, so it is replaced.

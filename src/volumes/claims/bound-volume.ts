@@ -231,7 +231,8 @@ export type ClaimProblem =
       /** Time of the next mount attempt, when it is earlier than the regular back-off. */
       readonly retryAtMs?: number | undefined;
       /**
-       * `none` when the volume has no room on the node, because the node's attach limit is reached.
+       * `none` when the volume cannot be attached, because the node's attach limit is reached;
+       * otherwise undefined.
        */
       readonly room?: 'none' | undefined;
     };

@@ -205,7 +205,7 @@ describe('claimed volumes', () => {
     assert.equal(environment.files.binds().length, 1);
   });
 
-  it('uses the recorded volume while the API server is unreachable, but not when the API server reports another state', async () => {
+  it('uses the recorded volume while the API server is unreachable, but not when the API server reports that the claim is not bound', async () => {
     const environment = new World();
     await environment.disk();
     await environment.volumes().prepare(podOf(), signal);
@@ -383,7 +383,7 @@ describe('claimed volumes that cannot be mounted', () => {
     await environment.files.makeDirectory(dirname(place), 0o750);
     await environment.files.link('/mnt/disk', place);
     const volumes = environment.volumes();
-    assert.match((await messages(volumes))[0] ?? '', /is no directory$/);
+    assert.match((await messages(volumes))[0] ?? '', /is not a directory$/);
     await assert.rejects(volumes.remove(worldUid, signal), { code: 'VOLUME_REMOVE' });
     assert.equal(environment.files.text('/mnt/disk/canary'), 'alive');
   });

@@ -436,8 +436,8 @@ export function isClaimed(volume: Volume): boolean {
 }
 
 /**
- * Ignores an error that was already reported, because the next sync of the pod retries; rethrows an
- * abort.
+ * Returns an error handler that ignores an error which was already reported, because the next sync
+ * of the pod retries; it throws when the signal is aborted.
  */
 function unlessAborted(signal: AbortSignal): () => void {
   return () => signal.throwIfAborted();

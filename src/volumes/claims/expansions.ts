@@ -236,8 +236,8 @@ const resizing: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Decides whether a volume must be expanded on this node. `here` is its size after the last
- * expansion on this node.
+ * Decides whether a volume must be expanded on this node. `here` is the size of the volume after
+ * its last expansion on this node.
  */
 export function planExpansion(
   claim: PersistentVolumeClaim,

@@ -12,8 +12,8 @@ export interface CsiAttemptsDeps {
 }
 
 /**
- * Time after which a node whose attach limit stays reached rejects the pod; a little longer than
- * pods wait for volumes.
+ * Time after which the node rejects a pod whose volume cannot be attached because of the attach
+ * limit; a little longer than pods wait for volumes.
  */
 const fullForMs = 123_000;
 const retry = { baseMs: 500, maxMs: 122_000 };
@@ -28,7 +28,7 @@ export class CsiAttempts {
   readonly #backoff: KeyedBackoff;
   /** Error of the last failed attempt with its driver, by pod and volume. */
   readonly #failed = new Map<string, { readonly error: KubelingError; readonly driver: string }>();
-  /** Start of the time in which the attach limit has been reached, by pod and volume. */
+  /** Time since which the attach limit has been reached, by pod and volume. */
   readonly #fullSince = new Map<string, number>();
   readonly #waiting = new Map<string, Set<PodUid>>();
 
@@ -92,8 +92,8 @@ export class CsiAttempts {
   }
 
   /**
-   * Whether a pod has waited long enough for other volumes to be detached; after that the node
-   * rejects the pod.
+   * Returns `enough` when the pod has waited long enough for other volumes to be detached, so that
+   * the node rejects the pod.
    */
   #hasWaited(uid: PodUid, volume: string): 'briefly' | 'enough' {
     const nowMs = this.#clock.monotonicMs();

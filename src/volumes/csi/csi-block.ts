@@ -81,8 +81,8 @@ export class CsiBlock {
   }
 
   /**
-   * Stages and publishes the device, then maps it for the pod with `show`, which gets the device's
-   * path. Idempotent. Rejects with the failed step.
+   * Stages and publishes the device, then maps it for the pod by calling `show` with the path of
+   * the device. Idempotent. Rejects with the failed step.
    */
   async setUp(
     pod: Pod,
@@ -173,8 +173,8 @@ export class CsiBlock {
   }
 
   /**
-   * Whether the device belongs to a pod that does not exist on this node; devices of other pods are
-   * removed with their pod.
+   * Whether the device belongs to a pod that does not exist on this node any more; the devices of
+   * an existing pod are removed with the pod.
    */
   async #isOrphaned(uid: PodUid, name: string): Promise<boolean> {
     const { files, paths, recordedVolume } = this.#deps;

@@ -48,7 +48,7 @@ export interface CsiDriver {
 }
 
 interface Registered extends CsiDriver {
-  /** The same driver for migrated in-tree volumes, whose calls have another label in metrics. */
+  /** This driver as used for migrated in-tree volumes: its calls have another label in metrics. */
   readonly ofInTree: CsiDriver;
   readonly facts: CsiNodeFacts;
   readonly endpoint: string;

@@ -59,8 +59,8 @@ export const directoryMode = 0o750;
 const sweepEveryMs = 60_000;
 const noAttaching = 'attaching volumes from the kubelet is not supported';
 /**
- * Key under which the running unstage tasks contain the sweep of all block volumes; no volume has
- * an empty key.
+ * Key of the sweep of all block volumes in the map of running unstage tasks; it is empty, because
+ * no volume has an empty key.
  */
 const allDevices = '';
 

@@ -213,7 +213,7 @@ describe('CSI volumes', () => {
     assert.deepEqual(volumes.inUse(), []);
   });
 
-  it('rejects the pod after two minutes at the attach limit when the driver updates its limits', async () => {
+  it('rejects the pod after the attach limit has been reached for two minutes, if the driver updates its limits', async () => {
     const environment = new CsiWorld();
     const spec = { attacher: driver, nodeName: 'n1', source: {} };
     const attachError = { message: 'full', errorCode: 8 };

@@ -354,7 +354,8 @@ export class CsiVolumes {
   }
 
   /**
-   * Ignores an unavailable driver or API server for a volume that a previous kubelet has published.
+   * Rethrows the error, unless the driver or the API server is unavailable and a previous kubelet
+   * has already published the volume.
    */
   async #unlessPublished(uid: PodUid, volume: CsiVolume, error: unknown, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -429,7 +430,7 @@ export class CsiVolumes {
     const { files } = this.#deps;
     const paths = this.#paths.volume(uid, name);
     const foreign = await firstNonDirectory(files, [...this.#paths.chainTo(uid), paths.directory]);
-    if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+    if (foreign !== undefined) throw unusable(`${foreign} is not a directory`);
     await files.makeDirectory(paths.directory, directoryMode);
     return paths;
   }

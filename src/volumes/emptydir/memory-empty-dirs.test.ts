@@ -144,7 +144,7 @@ describe('memory-backed emptyDir volumes', () => {
     const linked = new MemoryVolumeFiles();
     await linked.makeDirectory(`/pods/${worldUid}`, 0o750);
     await linked.link('/elsewhere', `/pods/${worldUid}/volumes`);
-    await assert.rejects(make(pod, linked), { message: `/pods/${worldUid}/volumes is no directory` });
+    await assert.rejects(make(pod, linked), { message: `/pods/${worldUid}/volumes is not a directory` });
   });
 });
 

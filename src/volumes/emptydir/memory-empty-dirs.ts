@@ -55,7 +55,7 @@ export class MemoryEmptyDirs {
     const [directory, marker] = [paths.emptyDir(name), paths.emptyDirMarker(name)];
     const chain = [paths.pod, paths.volumes, paths.emptyDirs, directory];
     const foreign = await firstNonDirectory(this.#deps.files, chain);
-    if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+    if (foreign !== undefined) throw unusable(`${foreign} is not a directory`);
     if (await this.#isMounted(pod, directory, medium)) {
       if (await isMarked(this.#deps.files, marker)) return;
     } else {

@@ -108,7 +108,7 @@ export class HostVolumeFiles implements VolumeFiles {
         }
       });
       const facts = await fileCallsFor(path).lstat(path);
-      if (!facts.isDirectory()) throw new Error('it is no directory');
+      if (!facts.isDirectory()) throw new Error('the path is not a directory');
       // The umask may have cleared permission bits; setuid, setgid and sticky bits of an existing
       // directory are kept.
       if ((facts.mode & 0o777) !== mode) await calls.chmod(path, (facts.mode & 0o7000) | mode);

@@ -38,7 +38,7 @@ export async function removeVolumes(
 ): Promise<void> {
   const { files } = removal;
   const foreign = await firstNonDirectory(files, [paths.pod, paths.volumes]);
-  if (foreign !== undefined) throw removalBlocked([`${foreign} is no directory`]);
+  if (foreign !== undefined) throw removalBlocked([`${foreign} is not a directory`]);
   const there = new Set(await files.names(paths.volumes));
   const kinds = Object.values(payloadKinds).filter(({ directory }) => there.has(directory));
   const found = await Promise.all(kinds.map((kind) => volumesIn(files, paths.kind(kind))));
@@ -76,7 +76,7 @@ async function tryAll(
 }
 
 /**
- * Lists the volumes in a directory. For a path that is no directory, such as a symbolic link, returns
+ * Lists the volumes in a directory. For a path that is not a directory, such as a symbolic link, returns
  * the path itself, whose removal is rejected.
  */
 async function volumesIn(files: VolumeFiles, directory: string): Promise<readonly string[]> {
@@ -111,7 +111,8 @@ async function removeVolume(
   const { files, clock } = removal;
   // The marker is removed first, because a volume without a marker is prepared again.
   await files.removeTree(marker);
-  if ((await files.kindAt(directory)) !== 'directory') throw removalBlocked([`${directory} is no directory`]);
+  if ((await files.kindAt(directory)) !== 'directory')
+    throw removalBlocked([`${directory} is not a directory`]);
   for (let left = mostMounts; left > 0 && (await isOurMount(files, directory)); left--) {
     await unmountWithRetries(clock, directory, () => unmountVolume(files, directory, signal), signal);
   }

@@ -36,7 +36,7 @@ function createEnvironment(
 const ext4: DiskContent = { kind: 'file-system', type: 'ext4' };
 const xfs: DiskContent = { kind: 'file-system', type: 'xfs' };
 
-describe('formatAndMount', () => {
+describe('formatting and mounting a local disk', () => {
   for (const [what, content, changes, expected] of [
     [
       'formats an empty disk with the default file system',

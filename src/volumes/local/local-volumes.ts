@@ -37,7 +37,10 @@ interface Shown {
   readonly access: 'read' | 'write';
 }
 
-/** The requested group and the current group of the files, which other pods with the volume use. */
+/**
+ * The group that the pod requests, and the group that the files have because other pods use the
+ * volume with that group.
+ */
 export interface GroupConflict {
   readonly requested: number;
   readonly found: number;
@@ -190,7 +193,7 @@ export class LocalVolumes {
     }
     // The type is checked after the unmount, because a mounted volume may not respond.
     if ((await files.kindAt(mountPoint)) !== 'directory')
-      throw removalBlocked([`${mountPoint} is no directory`]);
+      throw removalBlocked([`${mountPoint} is not a directory`]);
   }
 
   async #removeMountPoint(mountPoint: string): Promise<void> {
@@ -222,6 +225,6 @@ export class LocalVolumes {
 async function unmountedPath(files: VolumeFiles, paths: PodVolumePaths, name: string): Promise<string> {
   const mountPoint = paths.localVolume(name);
   const foreign = await firstNonDirectory(files, [...paths.localVolumesChain, mountPoint]);
-  if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+  if (foreign !== undefined) throw unusable(`${foreign} is not a directory`);
   return mountPoint;
 }

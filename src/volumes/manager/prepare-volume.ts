@@ -43,7 +43,7 @@ export async function prepareVolume(
   const directory = paths.volume(kind, name);
   const chain = [paths.pod, paths.volumes, paths.kind(kind), directory];
   const foreign = await firstNonDirectory(files, chain);
-  if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+  if (foreign !== undefined) throw unusable(`${foreign} is not a directory`);
   if (kind.medium === 'disk') await files.makeDirectory(directory, volumeMode);
   else await prepareMemory(files, directory, { bytes, room: memoryLimitOf(pod, allocatable) }, signal);
   await markPrepared(files, paths.marker(name));

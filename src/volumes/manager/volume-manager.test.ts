@@ -189,7 +189,7 @@ function plain(others: VolumePlugins): VolumeManager {
   return new VolumeManager(directories, files, { event: () => {} }, others);
 }
 
-test('reports a pod at the attach limit differently from a pod whose volume is not attached yet', async () => {
+test('rejects a pod with VOLUME_ATTACH_LIMIT when the attach limit prevents the attachment of its claimed volume', async () => {
   const why = 'MountVolume.WaitForAttach failed for volume "pv" : full';
   const problem = {
     kind: 'unmounted',
@@ -217,7 +217,7 @@ test('reports a pod at the attach limit differently from a pod whose volume is n
   });
 });
 
-test('rejects a pod whose in-tree inline volume is at the attach limit with VOLUME_ATTACH_LIMIT', async () => {
+test('rejects a pod with VOLUME_ATTACH_LIMIT when the attach limit prevents the attachment of its in-tree inline volume', async () => {
   const why = 'MountVolume.WaitForAttach failed for volume "pd" : full';
   const code = { value: 'VOLUME_UNUSABLE' as 'VOLUME_UNUSABLE' | 'VOLUME_ATTACH_LIMIT' };
   const csi = {

@@ -78,7 +78,7 @@ describe('an operation on a volume', () => {
     assert.equal(operations.size, 0);
   });
 
-  it('aborts a volume operation when another one is requested for the path, and starts that one after the first has ended', async () => {
+  it('aborts a running volume operation when a different operation is requested for its path, and starts the new operation after the aborted one has ended', async () => {
     const { operations, log, hanging } = createEnvironment();
     const mount = hanging('mount');
     const mounting = settled(operations.run('/a', mount.operation, signal));

@@ -83,8 +83,8 @@ export function groupAccessOf({ metadata }: Pod): 'read' | 'as-is' {
 }
 
 /**
- * Returns the user that all containers of the pod run as; undefined if one specifies no user or
- * another one.
+ * Returns the user that all containers of the pod run as; undefined if a container specifies no
+ * user, or if the users of the containers differ.
  */
 export function commonUser(pod: Pod): number | undefined {
   const users = new Set(containersOf(pod).map((container) => userOf(pod, container)));

@@ -245,7 +245,7 @@ describe('an NFS volume', () => {
     await files.makeDirectory(`/pods/${worldUid}/volumes`, 0o750);
     await files.makeDirectory('/elsewhere/data', 0o750);
     await files.link('/elsewhere', kind);
-    await assert.rejects(volumes.setUp(pod, volume, signal), /is no directory/);
+    await assert.rejects(volumes.setUp(pod, volume, signal), /is not a directory/);
     await volumes.remove(worldUid, signal);
     assert.deepEqual([mounts.log, await files.kindAt('/elsewhere/data')], [[], 'directory']);
   });

@@ -80,7 +80,7 @@ export class NfsVolumes {
   async setUp({ metadata: { uid } }: Pod, volume: NfsVolume, signal: AbortSignal): Promise<void> {
     const mountPoint = this.mountPathOf(uid, volume.name);
     const foreign = await firstNonDirectory(this.#deps.files, this.#chainTo(uid));
-    if (foreign !== undefined) throw unusable(`${foreign} is no directory`);
+    if (foreign !== undefined) throw unusable(`${foreign} is not a directory`);
     const source = nfsSource(volume);
     const wanted = volume.readOnly ? ['ro', ...volume.mountOptions] : volume.mountOptions;
     const options = [...new Set(checkedMountOptions(wanted))].toSorted();

@@ -50,9 +50,9 @@ interface Step {
 /**
  * Sets the group of everything below the directory, and of the directory last: its group shows that
  * the walk is complete. No symbolic link is followed, and each step starts from the handle of its
- * parent, so that a concurrent replacement by a link leads nowhere else. Other devices are skipped,
- * because they are other volumes. Rejects for paths that cannot be read; files that cannot be
- * changed are counted.
+ * parent, so that concurrently replacing a directory by a link cannot redirect the walk. Other
+ * devices are skipped, because they are other volumes. Rejects for paths that cannot be read; files
+ * that cannot be changed are counted.
  */
 export async function walkForGroup(
   directory: string,
@@ -131,8 +131,8 @@ class Walk {
 
   /**
    * Processes any number of levels with a single open handle, one directory at a time. On the way
-   * back it opens the parent that the kernel reports and compares its identity, so a concurrent
-   * move of a directory leads nowhere else.
+   * back it opens the parent that the kernel reports and compares its identity, so that
+   * concurrently moving a directory cannot redirect the walk.
    */
   async #giveDeep(top: FileHandle, first: Step): Promise<void> {
     const steps = [first];

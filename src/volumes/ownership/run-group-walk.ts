@@ -3,16 +3,16 @@ import { absoluteArgument, type Clock, runCommand } from '../../lib/index.ts';
 import type { GroupOwnership, GroupWalkResult } from './group-walk.ts';
 
 /**
- * The deadline of a walk: one through millions of files on a slow disk takes hours, and repeating a
- * completed one is cheap.
+ * The deadline of a walk: a walk through millions of files on a slow disk takes hours. Repeating a
+ * completed walk is cheap.
  */
 const walkMs = 24 * 3_600_000;
 /** The number of libuv threads of the process, and so of its concurrent file calls. */
 const walkThreads = '16';
 
 /**
- * Runs the walk in a separate process, until it ends even if the caller has stopped waiting: a walk
- * restarted at each sync would never finish for a very large volume.
+ * Runs the walk in a separate process. The walk continues to its end even if the caller stops
+ * waiting: if each sync restarted it, the walk of a very large volume would never end.
  */
 export async function runGroupWalk(
   clock: Clock,

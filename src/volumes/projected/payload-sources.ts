@@ -52,7 +52,8 @@ export class PayloadSources {
   }
 
   /**
-   * Returns undefined for a volume of another type; throws with the message of the volume's event.
+   * Returns the files of a payload volume; undefined for a volume of another type. Throws an error
+   * with the message of the volume's event.
    */
   async payloadOf(
     pod: Pod,

@@ -71,8 +71,8 @@ export interface VolumeProblem {
   /** The description of the problem with which the event message ends. */
   readonly message: string;
   /**
-   * Containers may start with `earlier` content, which is complete but possibly stale, and may not
-   * start with `none`.
+   * `earlier`: containers may start with the earlier content, which is complete but possibly stale.
+   * `none`: containers may not start.
    */
   readonly content: 'none' | 'earlier';
 }

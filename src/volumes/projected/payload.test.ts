@@ -106,7 +106,7 @@ describe('the digest of a payload', () => {
   });
 });
 
-describe('joinMessages', () => {
+describe('joining the messages of several problems', () => {
   it('joins messages without duplicates', () => {
     assert.equal(joinMessages(['a', 'a']), 'a');
     assert.equal(joinMessages(['a', 'b', 'a']), '[a, b]');

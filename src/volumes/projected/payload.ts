@@ -109,8 +109,8 @@ export function checkedPayload(payload: Payload, budget: PayloadBudget): Payload
 }
 
 /**
- * Sorted by components, a file comes directly before the paths below it, so each path is compared
- * with one other.
+ * Sorted by components, a file comes directly before the paths below it, so it is enough to compare
+ * each path with the previous one.
  */
 function checkParents(paths: readonly string[]): void {
   const keys = paths.map((path) => path.replaceAll('/', '\0')).sort();

@@ -114,8 +114,8 @@ class Search {
   }
 
   /**
-   * Returns a text that leads from the first state back to itself, from the first to the second,
-   * and from the second back to itself.
+   * Returns one text that the matcher can consume on three paths: from the first state back to it,
+   * from the first state to the second, and from the second state back to it.
    */
   #overlap(first: number, second: number): string | undefined {
     const { safe } = this.#automaton;
@@ -162,8 +162,8 @@ class Search {
   }
 
   /**
-   * Returns the shortest text, at least one character long, that leads from a state to one that
-   * satisfies `isMeant`.
+   * Returns the shortest text, at least one character long, that leads from the given state to a
+   * state that satisfies `isMeant`.
    */
   #walk(
     from: readonly number[],

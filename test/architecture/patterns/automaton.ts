@@ -11,8 +11,9 @@ export interface Edge {
 }
 
 /**
- * The possible steps of a backtracking matcher, as a graph in which each path is one attempt. Two
- * paths to the same character that consume no other character in between are two edges.
+ * The possible steps of a backtracking matcher, as a graph in which each path is one attempt to
+ * match. If two paths lead to the same character transition without consuming a character, the
+ * transition is listed as two edges.
  */
 export interface Automaton {
   readonly states: number;
@@ -27,9 +28,12 @@ export interface Automaton {
   readonly samples: readonly string[];
 }
 
-/** A repetition with a higher count is treated as unlimited. */
+/** A repetition with a higher maximum count is always treated as unlimited. */
 const mostCopies = 128;
-/** A repetition with at least this count is analyzed as an unlimited one too. */
+/**
+ * When counted repetitions become loops (`counted: 'looped'`), a repetition with at least this
+ * maximum count is treated as unlimited.
+ */
 export const manyCopies = 10;
 
 type Link = { readonly to: number; readonly when?: 'start' | 'other' };
@@ -65,8 +69,8 @@ class Builder {
 
   build(): Automaton {
     const accept = this.#node();
-    // A match begins at the start of the text or at any later position; only the first may match a
-    // `^`.
+    // A match begins at the start of the text or at any later position; a `^` matches only at the
+    // start of the text.
     const first = this.#add(this.#parsed.tree, accept);
     const search = this.#node();
     const later = this.#node();
@@ -230,9 +234,9 @@ class Builder {
   }
 
   /**
-   * Returns each transition that consumes a character and is reachable from the node without
-   * consuming one: once per path to it, but at most twice, because more paths do not change the
-   * result.
+   * Returns the character transitions that are reachable from the node without consuming a
+   * character. A transition is listed once for each path to it, but at most twice, because more
+   * paths do not change the result.
    */
   #charactersFrom(node: number): readonly CharacterLink[] {
     const found: CharacterLink[] = [];

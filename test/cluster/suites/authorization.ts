@@ -19,8 +19,8 @@ import type { SmallCluster } from '../small-cluster.ts';
 import type { Place } from './place.ts';
 
 /**
- * Returns the status for an authorized client, where a node with a real runtime differs from the
- * endpoint matrix.
+ * Returns the expected status for an authorized client; a node with a real runtime returns other
+ * statuses than the endpoint matrix for some endpoints.
  */
 function statusOf({ path, upgrade, status }: Endpoint): number {
   if (path.startsWith('/containerLogs/')) return 200;

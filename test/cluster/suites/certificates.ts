@@ -18,8 +18,8 @@ export function certificatesByRequest(place: Place): void {
     let cluster: SmallCluster;
 
     before(async () => {
-      // The signer dates certificates five minutes back, so those with a validity of one more
-      // minute are due for rotation soon.
+      // The signer sets notBefore to five minutes ago, so a certificate that expires in one minute
+      // is already near the end of its validity and is rotated soon.
       cluster = await place.open({
         flags: { signingDuration: '1m' },
         node: { joins: 'by-bootstrap', config: { rotateCertificates: true } },

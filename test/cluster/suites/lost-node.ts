@@ -31,7 +31,7 @@ export function lostNode(place: Place): void {
       return found.flat().flatMap(({ id, state }) => (state === 'CONTAINER_RUNNING' ? [id] : []));
     };
 
-    it('registers again, while its pods keep running', async () => {
+    it('the node registers again after its Node object was deleted, while its pods keep running', async () => {
       const { node, plane } = cluster;
       const mirrorName = `fixed-${node.name}`;
       await node.put('fixed.json', pod('fixed'));
@@ -53,7 +53,8 @@ export function lostNode(place: Place): void {
       const now = await cluster.objectIs<Node>(`/api/v1/nodes/${node.name}`, 'another', isAnother);
       await node.ready();
 
-      // The garbage collector deletes objects owned by the deleted Node, if the cluster has one.
+      // If the cluster has a garbage collector, it deletes the objects that are owned by the
+      // deleted Node.
       const isNew = (found: Pod) => found.metadata?.uid !== mirror.metadata?.uid && isReady(found);
       if (place.lacks('controllers') === false) {
         const again = await cluster.podIs(mirrorName, 'mirrored again', isNew);

@@ -41,11 +41,11 @@ export function usualPods(place: Place): void {
       await place.close(cluster);
     });
 
-    it('has a control plane that is ready', async () => {
+    it('the control plane is ready', async () => {
       assert.equal(await plane.kubectl('get', '--raw', '/readyz'), 'ok');
     });
 
-    it('authenticates with its certificate and has only the permissions of a node', async () => {
+    it('a node authenticates with its certificate and has only the permissions of a node', async () => {
       const config = await plane.nodeKubeconfig('somebody');
       const may = (...what: readonly string[]) =>
         plane.kubectl('--kubeconfig', config, 'auth', 'can-i', ...what).catch(String);
@@ -55,7 +55,7 @@ export function usualPods(place: Place): void {
       assert.match(await may('delete', 'namespaces'), /no\n$/);
     });
 
-    it('can request a certificate with a bootstrap token', {
+    it('a node can request a certificate with a bootstrap token', {
       skip: place.lacks('bootstrap tokens'),
     }, async () => {
       const config = await plane.bootstrapKubeconfig();
@@ -64,7 +64,7 @@ export function usualPods(place: Place): void {
       assert.match(await plane.kubectl('--kubeconfig', config, 'auth', 'can-i', 'create', 'csr'), /^yes/);
     });
 
-    it('becomes Ready', async (t) => {
+    it('the node becomes Ready', async (t) => {
       t.diagnostic(`Ready ${Math.round(cluster.readyAfterMs)} ms after its start`);
       const { status }: Node = await node.ready();
       assert.equal(status?.daemonEndpoints?.kubeletEndpoint?.Port, node.port);

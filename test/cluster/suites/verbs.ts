@@ -162,7 +162,7 @@ export function verbsOfKubectl(place: Place): void {
         await removePods(cluster.plane, 'ends');
       });
 
-      it('attach closes the input of a container with stdinOnce at the end of its input', async () => {
+      it("attach to a container with stdinOnce closes the input of the container when the client's input ends", async () => {
         const once = { stdin: true, stdinOnce: true };
         await put('once', podSpec([shell('cat; echo over', once)], { restartPolicy: 'Never' }));
         await using attached = kubectl('attach', '-i', 'once');
@@ -322,10 +322,13 @@ export function verbsOfKubectl(place: Place): void {
   });
 }
 
-/** Checks in the shell of a terminal that it is a terminal that follows its size. */
+/**
+ * Checks, in the shell that runs in a terminal, that its standard streams are the terminal and that
+ * the size follows each resize.
+ */
 async function seesTerminal(terminal: Terminal): Promise<void> {
   const { talk } = terminal;
-  // The sum distinguishes the output of the command from its echoed input.
+  // Computes a sum, because the terminal echoes the input: only the output contains the result.
   await talk.asks('test -t 0 && test -t 1 && test -t 2 && echo terminal $((40 + 2))\n', /terminal 42/);
   // The resize must follow the connection: kubectl ignores earlier changes of the window size.
   await terminal.resize(33, 101);

@@ -54,8 +54,8 @@ describe('a gRPC connection without a server', () => {
 
 describe('the back-off of gRPC connections', () => {
   /**
-   * Returns the milliseconds after each failure until the next attempt, found by calling in every
-   * millisecond.
+   * Returns the milliseconds from each failure to the next connection attempt, measured by one call
+   * per millisecond.
    */
   async function delays(random: number, count: number): Promise<readonly number[]> {
     const clock = new VirtualClock();
@@ -161,7 +161,7 @@ describe('a gRPC connection to a slow or misbehaving server', () => {
     assert.equal(peer.sockets.length, 1);
   });
 
-  test('uses a connection attempt that all callers aborted for the next caller', async () => {
+  test('a connection attempt continues after all its callers have aborted, and is used for the next caller', async () => {
     await using the = createHarness();
     await the.serve(answering, the.other('server.sock'));
     await using peer = await rawPeer(the.path, () => {});

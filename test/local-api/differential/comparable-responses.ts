@@ -88,7 +88,7 @@ export class ComparableResponses {
       this.#texts.set(name, `${generateName}<chance>`);
   }
 
-  /** Counts the UIDs of a name, because a recreated object has another UID. */
+  /** Numbers the UIDs of objects with the same name, because a recreated object has another UID. */
   #learnUid({ name, uid }: Json): void {
     if (typeof uid !== 'string' || typeof name !== 'string' || this.#names.has(`uid ${uid}`)) return;
     const shown = this.#texts.get(name) ?? name;

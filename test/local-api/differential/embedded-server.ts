@@ -39,7 +39,7 @@ export async function openEmbeddedServer(): Promise<Server> {
   const api = opened.use(await openLocalApi(optionsIn(directory), stop.signal));
   const running = api.run(stop.signal).catch(() => {});
   opened.defer(async () => {
-    stop.abort(new Error('the conversation has ended'));
+    stop.abort(new Error('the embedded API of the test is being closed'));
     await running;
   });
   const pair = async (who: string) => {

@@ -99,7 +99,7 @@ export class ClusterWorld {
     return this.#dressed.has(uid);
   }
 
-  /** Replaces the spec of the pod by that of its current description. */
+  /** Replaces the containers in the pod's spec by those of its current generated description. */
   edit(sketch: PodSketch): void {
     const { spec } = this.#podOf(sketch);
     const { containers, initContainers, ephemeralContainers } = spec;

@@ -45,8 +45,8 @@ export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: Cluste
       const turns = output.get(own)?.get(containersText(is));
       if (turns === undefined) return;
       const last = written.get(uid) ?? 0;
-      // The same status may have been computed by two kubelets, so any position that is not older
-      // is accepted.
+      // Two kubelets may have computed the same status, so it can have several positions; the first
+      // one not older than the last written position counts.
       const at = turns.find((each) => each >= last);
       if (at === undefined) report(rule, `${name} (${own}) got an older status after a newer one`);
       written.set(uid, at ?? last);

@@ -64,7 +64,7 @@ export function devicesHaveOneOwner({ runtime, report, desk }: Scene): Rule {
       const own = given.get(keyOf(entry)) ?? [];
       for (const other of runtime.runningContainers()) {
         if (other.id === entry.id) continue;
-        // Two running instances of one container are checked by another invariant.
+        // Another invariant checks that only one instance of a container runs.
         if (other.podUid === entry.podUid && other.name === entry.name) continue;
         const shared = (given.get(keyOf(other)) ?? []).filter((id) => own.includes(id));
         if (shared.length > 0)

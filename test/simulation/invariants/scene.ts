@@ -44,7 +44,7 @@ export interface ClusterParts {
   readonly world: ClusterWorld;
   readonly machine: NodeMachine;
   readonly cgroups: SimulatedCgroupHost;
-  /** Whether no status of the pod may be written at the moment. */
+  /** Whether the kubelet must not write the pod's status at the moment. */
   readonly isQuiet: (podUid: string) => boolean;
 }
 

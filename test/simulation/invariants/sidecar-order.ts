@@ -46,8 +46,9 @@ export function sidecarOrder(scene: RuleScene): Rule {
     },
     entry(entry) {
       watch();
-      // A container start in a pod that is not terminating ends the record of an earlier
-      // termination. A terminating pod may still start a sidecar whose start had already begun.
+      // When a container starts in a pod that is not terminating, the recorded start of an earlier
+      // termination is deleted. A terminating pod may still start a sidecar whose start had already
+      // begun.
       if (entry.kind === 'container-started' && !isEnding(entry.podUid)) ending.delete(entry.podUid);
     },
     calling(method, request) {

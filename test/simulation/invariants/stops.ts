@@ -23,7 +23,8 @@ export function stopsOnlyWhatIsUnwanted(scene: RuleScene): Rule {
       const { id, podUid, name, attempt } = entry;
       const instance = ledger.find(id);
       const sketch = desk.known(podUid);
-      // The pod may have been removed and added again while a start requested before was under way.
+      // The pod may have been removed and added again while one of its container starts was in
+      // progress.
       if (!desk.wantedSince(podUid, instance?.createdMs ?? 0) || over.has(podUid)) return;
       if (sketch !== undefined && instance !== undefined && isCalledFor(sketch, instance, ledger)) return;
       const hasTwin = runtime

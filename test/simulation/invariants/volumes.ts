@@ -46,7 +46,7 @@ export function volumesOutliveContainers({ runtime, report, volumes }: VolumeSce
     volumeChanging(method, path) {
       if (!removals.has(method)) return;
       const uid = volumePath.exec(path)?.[1] ?? devicePath.exec(path)?.[1];
-      // Content of a volume that the server lost may be removed.
+      // The content of an NFS volume may be removed after its server has lost the export.
       if (uid === undefined || volumes.isLost(path)) return;
       const running = runtime.runningContainers().filter(({ podUid }) => podUid === uid);
       const isThere = volumes.memory.entry(path) !== undefined;

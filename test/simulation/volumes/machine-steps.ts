@@ -18,7 +18,7 @@ export interface PartStep {
   readonly deadlineMs?: number;
   /** Whether the operation may fail with EBUSY. */
   readonly mayBeBusy?: boolean;
-  /** Extracts a resource that only one program can use at a time from the arguments. */
+  /** Extracts from the arguments the resource that only one program can use at a time. */
   readonly takes?: (args: readonly unknown[]) => string;
 }
 

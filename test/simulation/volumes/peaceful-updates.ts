@@ -7,7 +7,10 @@ export interface Peace {
   readonly random: Random;
   readonly pass: (ms: number) => Promise<void>;
   readonly known: (uid: string) => PodSketch | undefined;
-  /** Advances time until no difference is left, and reports a violation at the limit. */
+  /**
+   * Advances time until the given function returns no differences, and reports a violation when the
+   * time limit expires.
+   */
   readonly until: (limitMs: number, rule: string, open: () => Promise<readonly string[]>) => Promise<void>;
 }
 

@@ -55,7 +55,8 @@ export class MachineTroubles {
   }
 
   /**
-   * Ends all pending operations; a kubelet restart alone does not end the programs it has started.
+   * Ends all pending operations at the end of the simulation; programs that a kubelet has started
+   * survive a kubelet restart.
    */
   close(): void {
     this.#gone.abort(new Error('The simulation has ended'));

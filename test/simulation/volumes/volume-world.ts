@@ -209,7 +209,8 @@ export class VolumeWorld {
   }
 
   /**
-   * Whether the server has lost this mount, or had lost it before it was unmounted for this reason.
+   * Whether the NFS server has lost the export that is mounted at this path, or that was mounted
+   * there before it was unmounted.
    */
   isLost(path: string): boolean {
     const isMounted = this.memory.mounts().some(({ directory }) => directory === path);
@@ -238,7 +239,8 @@ export class VolumeWorld {
   torn(uid: string): readonly string[] {
     return this.#filledOf(uid).flatMap((kind) => {
       const [a, b] = this.#texts(uid, kind);
-      // A new optional object appears file by file for readers, so a missing file is not an error.
+      // The files of a newly created optional object appear to readers one by one, so a missing
+      // file is not an error.
       const isComing = kind === 'extra' && (a === undefined || b === undefined);
       return isComing || (a !== undefined && a === b) ? [] : [`${kind} says ${a} and ${b}`];
     });

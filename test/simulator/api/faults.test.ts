@@ -116,7 +116,7 @@ test('a server that is down refuses connections, ends watches, and restarts with
   assert.equal((await harness.get(podRef('a'))).metadata.name, 'a');
 });
 
-test('with a network that drops all packets calls end at their deadline, and watches end later', async () => {
+test('when the network drops all packets, calls end at their deadline and watches end later', async () => {
   using harness = new ApiRig();
   const watched = harness.watch(harness.admin, { resource: pods });
   await harness.clock.advance(100);

@@ -232,7 +232,7 @@ test('a node can read the claims of its pods and their volumes', async () => {
   await refused(harness, patch({ metadata: { labels: { a: 'b' } } }));
 });
 
-test('tokens are issued only for pods of the node, for an audience they request', async () => {
+test('a node gets tokens only for pods bound to it, with an audience that a volume of the pod requests', async () => {
   using harness = new ApiRig();
   harness.api.put(serviceAccounts, { metadata: { name: 'sa', uid: 'sa-uid' } });
   const volume = {

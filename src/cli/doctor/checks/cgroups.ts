@@ -58,7 +58,8 @@ async function readTree(machine: Machine, mounts: readonly CgroupMount[]): Promi
 }
 
 /**
- * What does not work without a controller. Pods cannot run if one of these controllers is missing.
+ * What does not work while a cgroup controller is missing. If one of these controllers is missing,
+ * the check fails.
  */
 const needed: Readonly<Record<string, string>> = {
   cpu: 'CPU requests and limits',

@@ -18,7 +18,7 @@ function without<T>(record: Readonly<Record<string, T>>, ...keys: readonly strin
   return Object.fromEntries(Object.entries(record).filter(([key]) => !keys.includes(key)));
 }
 
-/** Returns all findings that are not ok, as "severity check". */
+/** Returns all findings that are not ok, each as its severity followed by the name of its check. */
 function complaints(findings: readonly Finding[]): readonly string[] {
   return findings
     .filter(({ severity }) => severity !== 'ok')

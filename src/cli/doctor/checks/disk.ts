@@ -27,8 +27,8 @@ async function examineDisk(machine: Machine, path: string): Promise<readonly Obs
 }
 
 /**
- * Returns the closest existing parent of a path: a directory that does not exist yet will be on its
- * file system.
+ * Returns the closest existing parent of a path: a directory that does not exist yet will be on the
+ * file system of that parent.
  */
 async function nearestExisting(machine: Machine, path: string): Promise<string> {
   let at = path;

@@ -50,8 +50,8 @@ type Level =
   | { readonly kind: 'list'; index: number };
 
 /**
- * Finds duplicate keys, and throws a StatusError for too deep nesting and too many values. The
- * result for an invalid text is undefined, but the scan of it ends as well.
+ * Finds duplicate keys, and throws a StatusError for too deep nesting and too many values. The text
+ * may be invalid JSON: the scan then ends with an arbitrary result.
  */
 class KeyScanner {
   readonly #text: string;

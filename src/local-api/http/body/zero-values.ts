@@ -3,8 +3,9 @@ import type { KindField, KindTable } from '../../../kinds/index.ts';
 
 /**
  * Protobuf clients always send numbers, strings and booleans, with the zero value if unset; JSON
- * omits them. Only for these fields does a zero value differ from unset: they are pointers in Go
- * and are sent only when set. Each line is a kind followed by its fields.
+ * omits unset fields. The fields in this list are the only ones whose zero value differs from
+ * unset: they are pointers in Go and are sent only when set. Each line is a kind followed by its
+ * fields.
  */
 const nullable = `
 AppArmorProfile localhostProfile

@@ -214,7 +214,9 @@ export interface TopKind {
 
 const metaPackage = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
-/** The kinds of the package meta/v1 through whose references its other kinds are found. */
+/**
+ * The kinds from which the other kinds of the package meta/v1 are found, by following references.
+ */
 const metaRoots = [
   'ObjectMeta',
   'ListMeta',
@@ -250,8 +252,8 @@ export class SchemaNames {
   readonly #owners = new Map<string, string>();
 
   /**
-   * A top-level kind owns the kinds it refers to; a shared kind belongs to the first owner, those
-   * of the core group first.
+   * A top-level kind owns the kinds it refers to. A kind with several owners belongs to the first
+   * one, where owners of the core group come first.
    */
   constructor(table: KindTable, tops: readonly TopKind[]) {
     this.#table = table;

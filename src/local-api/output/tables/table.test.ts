@@ -146,7 +146,7 @@ describe('table responses', () => {
   });
 });
 
-describe('asPartial', () => {
+describe('PartialObjectMetadata', () => {
   it('returns the metadata of an object and of each list item', () => {
     const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x' }, spec: {} };
     const partial = { apiVersion: 'meta.k8s.io/v1', kind: 'PartialObjectMetadata', metadata: { name: 'x' } };
@@ -161,7 +161,7 @@ describe('asPartial', () => {
   });
 });
 
-describe('shortDuration', () => {
+describe('durations in table columns', () => {
   it('formats durations with two or three digits', () => {
     const [minute, hour, day, year] = [60, 3600, 86_400, 365 * 86_400];
     const reported = [

@@ -46,8 +46,8 @@ export interface ObjectsPage {
 
 export interface LogRow extends Omit<ChangeRow, 'value'> {
   /**
-   * The last state of a deleted object; null for other changes. The object after such a change is
-   * the `before` of its next change, or the current object.
+   * The last state of a deleted object; null for other changes, whose resulting object is the
+   * `before` of the next change of the object, or the current object.
    */
   readonly value: string | null;
   readonly before: string | null;
@@ -83,7 +83,7 @@ export interface StoreCalls {
     readonly request: { readonly do: 'open'; readonly path: string };
     readonly result: Opened;
   };
-  /** Returns a page of objects with keys after the given one. */
+  /** Returns a page of the objects whose keys follow the given key. */
   readonly objects: {
     readonly request: { readonly do: 'objects'; readonly after: string };
     readonly result: ObjectsPage;

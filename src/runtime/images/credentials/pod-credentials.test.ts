@@ -102,7 +102,7 @@ describe('credentials of a pod', () => {
     assert.equal(await rigOf(noPullSecrets).credentials.fingerprint(podOf({ a: {} }), signal), '');
   });
 
-  it('reads a pull secret once that the pod names 1,000 times', async () => {
+  it('reads a pull secret only once even if the pod names it 1,000 times', async () => {
     let reads = 0;
     const get: PullSecrets['get'] = async () => {
       reads++;

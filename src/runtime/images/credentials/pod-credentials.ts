@@ -64,8 +64,8 @@ export class PodCredentials implements CredentialProvider {
 
   async fingerprint(pod: Pod, signal: AbortSignal): Promise<string> {
     if (secretNames(pod).length === 0) return '';
-    // Records no event about missing secrets here: the pull that precedes this check has already
-    // recorded it.
+    // Records no event about missing secrets, because the image pull before this check has already
+    // recorded one.
     const secrets = await readPullSecrets(pod, this.#deps.secrets, { event() {} }, signal);
     const turns = new YieldingCounter(1);
     const hash = createHash('sha256');

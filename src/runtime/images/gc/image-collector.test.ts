@@ -6,7 +6,7 @@ import { collectLogs, MetricRegistry } from '../../../lib/index.ts';
 import { createImageGc, ImageCollector } from './image-collector.ts';
 import { ImageLeases } from './image-leases.ts';
 
-test('collects unused images every five minutes, and logs from the second consecutive failure on', async () => {
+test('collects unused images every five minutes, and logs consecutive failures from the second one on', async () => {
   const clock = new VirtualClock();
   const events: NodeEvent[] = [];
   const outcomes = ['fails', 'well', 'fails', 'fails', 'fails', 'well'];

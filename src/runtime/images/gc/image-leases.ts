@@ -54,9 +54,9 @@ export class ImageLeases {
   }
 
   /**
-   * Protects the image from removal. Resolves with undefined when the image was removed since the
-   * mark, or is being removed and this removal has finished; the image must then be inspected
-   * again.
+   * Protects the image from removal. `mark` is the removal number read before the image was
+   * inspected. Resolves with undefined when the image was removed after that, or when it was being
+   * removed and the removal has finished; the image must then be inspected again.
    */
   async hold(id: string, mark: number, signal: AbortSignal): Promise<Disposable | undefined> {
     const removing = this.#removing.get(id);

@@ -132,7 +132,7 @@ describe('pull records', () => {
     assert.equal(await mayUse([], 'team/app'), false);
   });
 
-  it('removes pull records with their images, except newer ones', async () => {
+  it('removes the pull records of removed images, except records changed after the images were listed', async () => {
     const { records, pull, clock, store } = rigOf();
     await pull('anonymous');
     await records.prune([], clock.now(), signal);
@@ -144,7 +144,7 @@ describe('pull records', () => {
     assert.deepEqual(store.paths(), []);
   });
 
-  it('removes the intent of an interrupted pull when two consecutive prunes find neither the image nor a pull of it; never removes the intent of a running pull', async () => {
+  it('removes the intent of an interrupted pull when two consecutive prunes find neither the image nor a running pull of it; keeps the intent of a running pull', async () => {
     const { records, clock, store } = rigOf();
     const prune = (...images: readonly Image[]) => records.prune(images, clock.now(), signal);
     await records.begin(image, signal);

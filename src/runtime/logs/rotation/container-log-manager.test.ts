@@ -121,7 +121,7 @@ test('the files of a fast log are limited, except for what is written between tw
   );
 });
 
-test('compresses rotated logs later that were left plain during fast writing', async () => {
+test('later compresses rotated logs that were left uncompressed during fast writing', async () => {
   const harness = new Rig();
   harness.start(0);
   harness.run();

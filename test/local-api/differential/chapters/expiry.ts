@@ -6,7 +6,7 @@ const at = '<a.metadata.resourceVersion>';
 
 /**
  * The response of a server to a resource version that is no longer in its watch history. This
- * chapter is the last one, because it drops the history of all others.
+ * chapter runs last, because it drops the watch history of all resources.
  */
 export const expiry = chapter('expiry', [
   create(maps, configMap('a'), { keep: 'a' }),
