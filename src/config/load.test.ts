@@ -23,7 +23,7 @@ function origin(loaded: LoadedConfig, path: string): string {
   return describeOrigin(loaded.origins.of(path));
 }
 
-test('uses the defaults and opens no server without flags and files', async () => {
+test('without flags and files, uses the defaults and opens no server', async () => {
   const { config, flags, warnings, configFiles } = await load({});
   assert.equal(config.authentication.anonymous.enabled, false);
   assert.equal(config.authentication.webhook.enabled, true);

@@ -182,8 +182,8 @@ export class KubeletPodSyncer implements PodSyncer {
     if (result.actions.length > 0) context.requestRelist();
     this.#deps.resizes.synced(pod, result);
     if (result.error !== undefined) {
-      // Publishes the start failure immediately instead of with the next sync. The sync may have
-      // been slow, so a newer status is not overwritten.
+      // Publishes the start failure immediately instead of with the next sync. If this sync was
+      // slow, another caller may have set a newer status, which is not overwritten.
       const now = this.#deps.lastObserved(pod.metadata.uid);
       const newest =
         now === undefined || now === lastObserved

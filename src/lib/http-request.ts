@@ -116,7 +116,7 @@ function grouped(headers: HttpRequest['headers']): Record<string, string | strin
   if (bytes > maxRequestHeaderBytes)
     throw new KubelingError(
       'HTTP_HEADERS_TOO_LARGE',
-      `Cannot send a request as its headers must have at most ${maxRequestHeaderBytes} bytes: they have ${bytes}`,
+      `Cannot send a request because its headers have ${bytes} bytes: at most ${maxRequestHeaderBytes} are allowed`,
     );
   const all = new Map<string, string[]>();
   for (const [name, value] of headers) {

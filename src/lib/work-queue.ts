@@ -67,8 +67,9 @@ export class WorkQueue<K extends string = string> implements Disposable {
   }
 
   /**
-   * Called when a consumer processes a key without `next`. It removes the earlier requests for the
-   * key; later ones make the key due again.
+   * Called when a consumer processes a key that it did not take from the queue with `next`:
+   * requests for the key before this call are removed, and requests after it make the key due
+   * again.
    */
   begin(key: K): void {
     this.forget(key);

@@ -177,7 +177,10 @@ export class CsiNodePublisher {
     return Object.fromEntries([...all].toSorted(([one], [other]) => (one < other ? -1 : 1)));
   }
 
-  /** A driver that registered before the Node was read is rejected here. */
+  /**
+   * Rejects every driver whose topology labels collide with labels of the Node. A driver that
+   * registered before the Node was read could not be checked at its registration.
+   */
   #rejectCollisions(labels: Readonly<Record<string, string>>): void {
     for (const [driver, refused] of [...this.#unpublished]) {
       const because = collisionIn(labels, this.#installed.get(driver)?.topology ?? {});

@@ -339,7 +339,7 @@ test('treats a service account that was missing as a new one when it exists agai
   assert.deepEqual(server.gets, []);
 });
 
-test('checks service accounts hourly when the cluster does not permit nodes to read them', async () => {
+test('retries a forbidden read of a service account only hourly', async () => {
   const { clock, server, get } = createHarness();
   server.getFailure = refusal(403, 'forbidden');
   const long = { expirationSeconds: 10 * hour };

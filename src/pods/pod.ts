@@ -109,7 +109,7 @@ export function ephemeralContainersOf(pod: Pod): readonly EphemeralContainer[] {
   return pod.spec.ephemeralContainers ?? [];
 }
 
-/** The newest instance of a container, to which "the status of a container" refers. */
+/** Returns the newest instance of a container. */
 export function newestInstance(observed: ObservedPod, name: string): ObservedContainer | undefined {
   return findNamed(observed.containers, name);
 }

@@ -159,8 +159,8 @@ export class FileSource {
   }
 
   /**
-   * Whether the scan may remove pods, because manifest files are missing from it. The first scan is
-   * compared with the checkpoints of the previous kubelet process.
+   * Whether the scan would remove pods because manifest files have disappeared. The first scan of
+   * this process is compared with the manifest files of the previous process.
    */
   async #mayHaveLostPods(scan: CompleteScan): Promise<boolean> {
     if (this.#sent === undefined) return await this.#lastGood.hasOthersThan(pathsOf(scan));

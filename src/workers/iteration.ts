@@ -50,8 +50,8 @@ async function syncOnce(
   if (work.subject.kind === 'pod') {
     const { pod } = work.subject;
     const observed = await observe(deps, record, pod, signal);
-    // The state of the pod may have changed during the wait for the observation; every state change
-    // aborts the signal.
+    // While the worker waited for a newer status from the pod cache, the desired state of the pod
+    // may have changed; every such change aborts the signal.
     signal.throwIfAborted();
     return await finishing(deps, record, work, (looks) =>
       syncKnown(deps, record, work, { pod, observed, ...looks }, signal),

@@ -135,7 +135,7 @@ export const knowledge: Knowledge = {
     'test/fresh/inside.mjs': { places: ['file', 'file'], starts: ['dpkg-query', 'git', 'npm'] },
     'test/integration/containerd-access.test.ts': { places: ["'setpriv'"], starts: ['test'] },
     'test/integration/containerd-fixture.ts': { places: ['beside'], starts: ['ctr'] },
-    // hostile-volumes.test.ts runs the programs that it lists with their arguments.
+    // hostile-volumes.test.ts has a list of programs with their arguments, and runs each of them.
     'test/integration/hostile-volumes.test.ts': {
       places: ['program'],
       starts: ['blkid', 'lsattr', 'mkfs.ext4', 'resize2fs', 'stat'],

@@ -50,7 +50,7 @@ function refuseOtherLoads(source: string, code: string): void {
   for (const match of code.matchAll(/\b(?:import|require|getBuiltinModule)\s*\(\s*(?=['"`])/g)) {
     const from = source.slice(match.index + match[0].length + 1);
     if (/^(?:node:)?child_process\b/.test(from))
-      throw new Error('load node:child_process with an import statement');
+      throw new Error('node:child_process must be loaded with an import statement');
   }
 }
 

@@ -29,7 +29,8 @@ it('pod arrives after cgroup snapshot: its cgroup is kept', async () => {
       return snapshot.promise;
     },
   };
-  // A cgroup without a pod: housekeeping lists the cgroups again only when one must be removed.
+  // A cgroup without a pod, which housekeeping has to remove; only then does housekeeping list the
+  // cgroups a second time.
   const left = 'f'.repeat(32);
   await node.world.cgroups.mkdir(cgroupOf(other)[0]?.replace(other, left) ?? '');
   // One pod terminates and restarts with the same UID while the delayed snapshot still contains its

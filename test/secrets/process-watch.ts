@@ -31,7 +31,8 @@ export class ProcessWatch implements Disposable {
   #inspect(pid: string): void {
     try {
       if (Number(pid) === process.pid || readlinkSync(`/proc/${pid}/ns/pid`) !== this.#own) return;
-      // Excludes kubectl commands typed by a user, also before setpriv has executed kubectl.
+      // Skips kubectl processes, whose arguments a user has typed, and setpriv processes that will
+      // execute kubectl.
       if (
         readFileSync(`/proc/${pid}/cmdline`, 'utf8')
           .split('\0')

@@ -38,7 +38,7 @@ export interface WorldOptions {
   readonly settings?: LifeOptions['settings'];
   readonly aroundCri?: LifeOptions['aroundCri'];
   readonly probes?: LifeOptions['probes'];
-  /** Replaces parts of the machine. */
+  /** Wraps the simulated machine of the node, for example to fail some of its operations. */
   readonly aroundMachine?: (machine: NodeMachine) => NodeMachine;
   /** The cluster the node belongs to; by default the node is standalone. */
   readonly cluster?: Pick<ClusterWorldOptions, 'random' | 'skewMs' | 'copies'> | undefined;

@@ -12,7 +12,7 @@ export interface QueuedEvent {
   via: 'create' | 'patch';
   /**
    * The number of failed attempts. An attempt counts only if the server has responded to other
-   * events since the previous one.
+   * events since the attempt before it.
    */
   tries: number;
   /** How many responses the server had sent in total at the time of the previous attempt. */

@@ -42,8 +42,8 @@ export class ReflectorBackoff {
   }
 
   /**
-   * Waits for the delay, or until other clients get responses; rejects only with the signal's
-   * reason.
+   * Waits for the delay, or until another request of this process gets a response from the API
+   * server; rejects only with the reason of the signal.
    */
   async wait({ ms, minMs }: RetryDelay, signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#options;

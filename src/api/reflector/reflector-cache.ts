@@ -16,7 +16,7 @@ export interface ReflectorCacheOptions {
   readonly onError: SubscriberFailed;
 }
 
-/** A notification of listeners: the complete set of objects, or the changes in order. */
+/** What listeners are notified of: the complete set of objects, or the changes in order. */
 export type ReflectorUpdate<T> =
   | { readonly kind: 'complete'; readonly objects: readonly T[] }
   | { readonly kind: 'changes'; readonly changes: readonly ObjectChange<T>[] };

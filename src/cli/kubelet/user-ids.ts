@@ -23,7 +23,10 @@ async function readIfPossible(path: string): Promise<string> {
   return await readFile(path, 'utf8').catch(() => '');
 }
 
-/** Parses a row of /etc/subuid such as `alice:100000:65536`; ignores rows of the kubelet. */
+/**
+ * Parses a row of /etc/subuid such as `alice:100000:65536`; returns undefined for rows of the user
+ * `kubelet`.
+ */
 function foreignRange(row: string): readonly IdRange[] {
   const [, user, first, length] = /^([^:#]+):(\d+):(\d+)\s*$/.exec(row) ?? [];
   if (user === undefined || user === owner) return [];

@@ -187,7 +187,7 @@ async function live(directory: DataDirectory, values: UpFlags, context: CommandC
       podMaxPids: values['pod-max-pids'],
     };
     const runtimeObserved = runtimeObserverOf(runtime, context);
-    // The kubelet is opened while the runtime is checked, and runs only after the check has
+    // The kubelet is prepared while the runtime is checked, and is started only after the check has
     // succeeded.
     await using pendingKubelet = new PendingOpen(
       pendingApi.opened.then((api) => openUpKubelet({ ...given, api, runtimeObserved }, context)),

@@ -4,7 +4,7 @@ import type { ResourceVerb } from '../api/index.ts';
 import { badRequest } from '../api/status-errors.ts';
 import { invalidOption } from './http-errors.ts';
 
-/** The kind of the options of a verb, which error messages name. */
+/** Returns the kind of the options of a verb, such as DeleteOptions; error messages contain it. */
 export function optionsKind(verb: ResourceVerb): string {
   const names: Readonly<Record<string, string>> = {
     create: 'CreateOptions',

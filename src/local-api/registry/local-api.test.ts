@@ -89,7 +89,7 @@ test('rejects a watch that would start with a change that cannot be committed', 
   assert.equal(harness.api.watchers, 0);
 });
 
-/** Creates committed config maps. */
+/** Creates config maps whose changes are already committed to the durable store. */
 async function withSafeMaps(count: number): Promise<{ rig: LocalApiRig; durability: ScriptedDurability }> {
   const durability = new ScriptedDurability();
   const harness = new LocalApiRig({ durability });

@@ -16,8 +16,8 @@ export interface TokenIssuerOptions {
 export const defaultIssuer = 'https://kubernetes.default.svc.cluster.local';
 
 /**
- * Tokens are valid from slightly before now, to tolerate clock skew, also when the clock of the
- * issuer was set back.
+ * Tokens are valid from slightly before now, so that a verifier whose clock is behind accepts them,
+ * and so that they stay valid when the clock of the issuer is set back.
  */
 const leewaySeconds = 60;
 const maxCachedTokens = 1_000;

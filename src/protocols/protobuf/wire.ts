@@ -128,9 +128,7 @@ function lengthOfVarint(value: number): number {
   return length;
 }
 
-/**
- * The maximum number of values in a message; a list of 10,000 containers has half as many values.
- */
+/** The maximum number of values in a message: twice as many as a list of 10,000 containers has. */
 const maxValues = 1_000_000;
 const maxMessages = 250_000;
 

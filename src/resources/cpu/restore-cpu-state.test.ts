@@ -56,7 +56,7 @@ describe('restored CPU assignments', () => {
     assert.equal((await restored(noted('static', ''))).mended, undefined);
   });
 
-  it('resets to the initial state if the checkpoint has no assignments and is of another policy or another machine', async () => {
+  it('resets to the initial state if the checkpoint has no assignments, and its policy or its machine differs', async () => {
     for (const text of [noted('none', ''), noted('static', '0-7'), noted('static', '1-3')]) {
       const { own, rest, mended, asked } = await restored(text);
       assert.deepEqual([own, rest, asked], [[], '0-3', 0]);

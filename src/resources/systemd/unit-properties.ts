@@ -84,7 +84,7 @@ function quotaProperties(
   ];
 }
 
-/** Returns the property with this limit; none for an unset limit or for zero, which means unset. */
+/** Returns the property with this limit; no property if the limit is undefined or zero. */
 function limit(name: string, value: number | undefined): readonly UnitProperty[] {
   return value === undefined || value === 0 ? [] : [count(name, orInfinity(value))];
 }

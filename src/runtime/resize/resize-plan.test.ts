@@ -108,7 +108,7 @@ test('a pod-level limit applies to containers without their own limit', () => {
   });
 });
 
-test('without recorded resources only values reported by the runtime cause a resize or restart', () => {
+test('without a record of the actuated resources, the values reported by the runtime replace the resources of the spec, and values that it does not report count as actuated', () => {
   const full = { requests: { cpu: '500m', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } };
   const main = container('a', full, restarts);
   const pod = aPod({ spec: { containers: [main] } });

@@ -68,7 +68,7 @@ export interface PayloadVolume {
 
 export interface VolumeProblem {
   readonly volume: string;
-  /** The description of the problem with which the event message ends. */
+  /** The end of the event message: the description of the problem. */
   readonly message: string;
   /**
    * `earlier`: containers may start with the earlier content, which is complete but possibly stale.
