@@ -17,7 +17,7 @@ export { CsiDrivers, csiMetrics } from './csi/csi-drivers.ts';
 export { CsiNodeUpdates } from './csi/csi-node-updates.ts';
 export type { SelinuxFacts } from './csi/csi-selinux.ts';
 export type { CsiSpace } from './csi/csi-space.ts';
-export { CsiVolumes } from './csi/csi-volumes.ts';
+export { CsiVolumes, type CsiVolumesDeps } from './csi/csi-volumes.ts';
 export { isOfDriver } from './csi/in-tree-volumes.ts';
 export { DiskEmptyDirs, type LimitDirectory } from './emptydir/disk-empty-dirs.ts';
 export type { DirectoryQuotas } from './emptydir/empty-dir-quotas.ts';

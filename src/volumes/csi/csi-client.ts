@@ -40,12 +40,10 @@ const uncertain: ReadonlySet<GrpcCode> = new Set([
   'ABORTED',
 ]);
 
+type CallObserver = (method: string, code: string, ms: number) => void;
+
 /** Creates a client; the observer gets the CSI method names and the gRPC codes in Go's spelling. */
-export function csiClient(
-  channel: PluginChannel,
-  clock: Clock,
-  observe: (method: string, code: string, ms: number) => void,
-): CsiClient {
+export function csiClient(channel: PluginChannel, clock: Clock, observe: CallObserver): CsiClient {
   const node = channel.client(Node);
   type Methods = typeof node;
   const call = async <Name extends keyof Methods>(
@@ -53,28 +51,12 @@ export function csiClient(
     request: Parameters<Methods[Name]>[0],
     signal: AbortSignal,
   ): Promise<Awaited<ReturnType<Methods[Name]>>> => {
-    const deadline = {
-      clock,
-      ms: csiDeadlineMs,
-      what: `have an answer from the driver to ${wireName(name)}`,
-    };
     const method = node[name] as (...args: readonly unknown[]) => Promise<Awaited<ReturnType<Methods[Name]>>>;
-    const begin = clock.monotonicMs();
-    const tell = (code: GrpcCode) =>
-      observe(`/csi.v1.Node/${wireName(name)}`, codeText(code), clock.monotonicMs() - begin);
-    try {
-      const response = await withDeadline(
-        deadline,
-        (inner) => method(request, { signal: inner, timeoutMs: csiDeadlineMs }),
-        signal,
-      );
-      tell('OK');
-      return response;
-    } catch (error) {
-      tell(codeOf(error, signal));
-      signal.throwIfAborted();
-      throw translated(error);
-    }
+    return await observedCall(
+      { method: wireName(name), clock, observe },
+      (inner) => method(request, { signal: inner, timeoutMs: csiDeadlineMs }),
+      signal,
+    );
   };
   return {
     capabilities: async (signal) => {
@@ -92,6 +74,33 @@ export function csiClient(
     stats: (request, signal) => call('nodeGetVolumeStats', request, signal),
     close: () => channel.close(),
   };
+}
+
+interface ObservedCall {
+  readonly method: string;
+  readonly clock: Clock;
+  readonly observe: CallObserver;
+}
+
+/** Waits for the response until the deadline, and reports the gRPC code and the duration. */
+async function observedCall<Response>(
+  { method, clock, observe }: ObservedCall,
+  work: (signal: AbortSignal) => Promise<Response>,
+  signal: AbortSignal,
+): Promise<Response> {
+  const deadline = { clock, ms: csiDeadlineMs, what: `have an answer from the driver to ${method}` };
+  const begin = clock.monotonicMs();
+  const report = (code: GrpcCode) =>
+    observe(`/csi.v1.Node/${method}`, codeText(code), clock.monotonicMs() - begin);
+  try {
+    const response = await withDeadline(deadline, work, signal);
+    report('OK');
+    return response;
+  } catch (error) {
+    report(codeOf(error, signal));
+    signal.throwIfAborted();
+    throw translated(error);
+  }
 }
 
 /** Converts a driver's error to one with the message that the Go kubelet shows in events. */

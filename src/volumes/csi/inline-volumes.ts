@@ -89,59 +89,63 @@ function restoredSourceOf({ metadata: { namespace } }: Pod, volume: Volume): Res
   const { portworxVolume, vsphereVolume } = volume;
   const once = ['ReadWriteOnce'];
   const many = ['ReadWriteMany'];
-  const found = <Field extends object>(
-    source: Field | undefined,
-    accessModes: string[],
-    id: (source: Field) => string,
-    spec: (source: Field) => object,
-  ): RestoredSource | undefined =>
-    source && {
-      spec: { accessModes, ...spec(source) },
-      id: id(source),
-      readOnly: (source as { readonly readOnly?: boolean }).readOnly,
-    };
   return (
-    found(
+    asPersistentVolume(
       awsElasticBlockStore,
       once,
       ({ volumeID }) => volumeID.split('/').at(-1) ?? volumeID,
       (source) => ({ awsElasticBlockStore: source }),
     ) ??
-    found(
+    asPersistentVolume(
       azureDisk,
       once,
       ({ diskName }) => diskName,
       (source) => ({ azureDisk: source }),
     ) ??
-    found(
+    asPersistentVolume(
       azureFile,
       many,
       ({ shareName }) => shareName,
       (source) => ({ azureFile: { ...source, secretNamespace: namespace } }),
     ) ??
-    found(
+    asPersistentVolume(
       cinder,
       once,
       ({ volumeID }) => volumeID,
       ({ volumeID, fsType }) => ({ cinder: { volumeID, fsType } }),
     ) ??
-    found(
+    asPersistentVolume(
       gcePersistentDisk,
       gcePersistentDisk?.readOnly === true ? ['ReadOnlyMany'] : once,
       ({ pdName }) => pdName,
       (source) => ({ gcePersistentDisk: source }),
     ) ??
-    found(
+    asPersistentVolume(
       portworxVolume,
       many,
       ({ volumeID }) => volumeID,
       (source) => ({ portworxVolume: source }),
     ) ??
-    found(
+    asPersistentVolume(
       vsphereVolume,
       once,
       ({ volumePath }) => volumePath,
       (source) => ({ vsphereVolume: source }),
     )
+  );
+}
+
+function asPersistentVolume<Source extends object>(
+  source: Source | undefined,
+  accessModes: string[],
+  id: (source: Source) => string,
+  spec: (source: Source) => object,
+): RestoredSource | undefined {
+  return (
+    source && {
+      spec: { accessModes, ...spec(source) },
+      id: id(source),
+      readOnly: (source as { readonly readOnly?: boolean }).readOnly,
+    }
   );
 }
