@@ -124,7 +124,8 @@ export class RuntimeManager implements AsyncDisposable {
   /** Observations that a sync or kill has already used; they are outdated. */
   readonly #usedObservations = new WeakSet<object>();
 
-  constructor(deps: RuntimeManagerDeps) {
+  constructor(given: RuntimeManagerDeps) {
+    const deps = withDefaults(given);
     const { settings } = deps;
     this.#deps = deps;
     this.#observer = new RuntimeObserver({ ...deps, ...settings });
@@ -138,42 +139,16 @@ export class RuntimeManager implements AsyncDisposable {
     const parts = { ...deps, ...settings, killer: this.#killer, remover, observer: this.#observer };
     this.#deletor = new ContainerDeletor(parts);
     this.#gc = new ContainerGc({ ...parts, policy: settings.gc });
-    const {
-      startObserver = unobservedStarts,
-      startCheckpoint = noStartCheckpoint,
-      hookCheckpoint = noHookCheckpoint,
-    } = deps;
-    const { imageLeases: leases = new ImageLeases() } = deps;
-    this.#images = new ImageManager({ ...deps, startObserver, limits: settings.pulls, leases });
-    const { actuated = memoryActuated(), podLimits: limits = noPodLimits } = deps;
-    this.#actuated = actuated;
-    const postStart = new PostStartHooks({ ...parts, hookCheckpoint });
-    this.#containers = new ContainerStarter({
-      ...parts,
-      startCheckpoint,
-      postStart,
-      actuated,
-      images: this.#images,
-    });
+    this.#images = new ImageManager({ ...deps, limits: settings.pulls, leases: deps.imageLeases });
+    this.#actuated = deps.actuated;
+    const postStart = new PostStartHooks(parts);
+    this.#containers = new ContainerStarter({ ...parts, postStart, images: this.#images });
     this.#sync = {
       ...parts,
-      startObserver,
-      sandboxes: new SandboxStarter({
-        ...parts,
-        startObserver,
-        limit: deps.sandboxLimiter ?? noSandboxLimit,
-      }),
+      sandboxes: new SandboxStarter({ ...parts, limit: deps.sandboxLimiter }),
       postStart,
-      hookCheckpoint,
       images: this.#images,
-      actuated,
-      resizer: new PodResizer({
-        ...parts,
-        limits,
-        actuated,
-        allocationPersisted: deps.allocationPersisted ?? (async () => {}),
-        observe: deps.resizeObserver,
-      }),
+      resizer: new PodResizer({ ...parts, limits: deps.podLimits, observe: deps.resizeObserver }),
       containers: this.#containers,
     };
   }
@@ -338,4 +313,18 @@ export class RuntimeManager implements AsyncDisposable {
     this.#killer[Symbol.dispose]();
     await this.#deletor[Symbol.asyncDispose]();
   }
+}
+
+function withDefaults(deps: RuntimeManagerDeps) {
+  return {
+    ...deps,
+    sandboxLimiter: deps.sandboxLimiter ?? noSandboxLimit,
+    imageLeases: deps.imageLeases ?? new ImageLeases(),
+    startObserver: deps.startObserver ?? unobservedStarts,
+    startCheckpoint: deps.startCheckpoint ?? noStartCheckpoint,
+    hookCheckpoint: deps.hookCheckpoint ?? noHookCheckpoint,
+    actuated: deps.actuated ?? memoryActuated(),
+    podLimits: deps.podLimits ?? noPodLimits,
+    allocationPersisted: deps.allocationPersisted ?? (async () => {}),
+  };
 }
