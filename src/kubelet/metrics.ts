@@ -136,29 +136,37 @@ function housekeepingMetrics(registry: MetricRegistry): KubeletObserver['cleaned
       help: 'Pods found running that nobody wants, and ended.',
     })
     .with({});
-  const working = registry.gauge({
-    name: 'kubelet_working_pods',
-    help: 'Pods the workers know, by how far they are, whether they are wanted and whether they are static.',
-    labels: ['lifecycle', 'config', 'static'],
-  });
+  const reportWorkers = workingPodsMetric(registry);
   const report = (counts: Omit<CleanupCounts, 'orphanedRuntimePods'>) => {
     setByStatic(desired, counts.desired);
     setByStatic(active, counts.active);
     mirrors.set(counts.mirrors.length);
     for (const isStatic of ['', 'true'] as const)
       restarted.with({ static: isStatic }).inc(counted(counts.restarted, isStatic));
-    const known = Map.groupBy(counts.workers.values(), seriesOf);
+    reportWorkers(counts.workers);
+  };
+  report({ desired: [], active: [], mirrors: [], restarted: [], workers: new Map() });
+  return (counts) => {
+    report(counts);
+    orphaned.inc(counts.orphanedRuntimePods);
+  };
+}
+
+/** Sets a series for every state of a worker and every kind of pod, also those without a pod. */
+function workingPodsMetric(registry: MetricRegistry): (workers: CleanupCounts['workers']) => void {
+  const working = registry.gauge({
+    name: 'kubelet_working_pods',
+    help: 'Pods the workers know, by how far they are, whether they are wanted and whether they are static.',
+    labels: ['lifecycle', 'config', 'static'],
+  });
+  return (workers) => {
+    const known = Map.groupBy(workers.values(), seriesOf);
     for (const lifecycle of lifecycles) {
       for (const [config, isStatic] of configs) {
         const found = known.get([lifecycle, config, isStatic].join())?.length ?? 0;
         working.with({ lifecycle, config, static: isStatic }).set(found);
       }
     }
-  };
-  report({ desired: [], active: [], mirrors: [], restarted: [], workers: new Map() });
-  return (counts) => {
-    report(counts);
-    orphaned.inc(counts.orphanedRuntimePods);
   };
 }
 

@@ -149,25 +149,11 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#deps.cluster?.objects.register(pod);
     this.#requireNetwork(pod);
     this.#requireOrphanTerminated(pod, observed);
-    try {
-      await this.#prepare(pod, observed, status, signal);
-    } catch (error) {
-      const hasRun = observed.containers.length > 0 || observed.sandboxes.length > 0;
-      if (!(error instanceof KubelingError) || error.code !== 'VOLUME_ATTACH_LIMIT' || hasRun) throw error;
-      await this.#reject(pod, 'VolumeAttachmentLimitExceeded', error.message);
-      return 'terminal';
-    }
+    if ((await this.#prepareOrReject(pod, observed, status, signal)) === 'rejected') return 'terminal';
     // The ResourceClaims of a pod with an existing sandbox are prepared already.
     if (!this.#deps.hasUsableSandbox(pod, observed)) await prepareClaims(this.#deps, pod, signal);
     this.#deps.probes.begin(pod);
-    const planning = {
-      ...this.#deps.probes.planning(status),
-      initializedSandboxId: this.#deps.checkpoints.get(pod.metadata.uid)?.initializedSandbox,
-      // A static pod starts again with the UID and the status of its previous instance.
-      hasFinalExit: (container: Container) =>
-        !isStaticPod(pod) && !mayRestartAll(pod) && hasFinalExit(pod, container, previous),
-      restart: reportsRestartingAll(status) ? ('all-containers' as const) : undefined,
-    };
+    const planning = this.#planContext(pod, status, previous);
     const recorded = this.#recordInitialized(pod, observed, planning);
     let published = observed;
     let lastObserved = this.#deps.lastObserved(pod.metadata.uid);
@@ -270,6 +256,17 @@ export class KubeletPodSyncer implements PodSyncer {
     await checkpoints.recordFinished(pod, statuses.setPodStatus(pod, rejectedPodStatus(pod, why, nodeIps())));
   }
 
+  #planContext(pod: Pod, status: PodStatus, previous: PodStatus): PlanContext {
+    return {
+      ...this.#deps.probes.planning(status),
+      initializedSandboxId: this.#deps.checkpoints.get(pod.metadata.uid)?.initializedSandbox,
+      // A static pod starts again with the UID and the status of its previous instance.
+      hasFinalExit: (container: Container) =>
+        !isStaticPod(pod) && !mayRestartAll(pod) && hasFinalExit(pod, container, previous),
+      restart: reportsRestartingAll(status) ? 'all-containers' : undefined,
+    };
+  }
+
   /**
    * Writes the checkpoint that the init containers of the sandbox have finished, while the regular
    * containers start. If it is missing, a restarted kubelet inspects the init containers instead.
@@ -346,6 +343,24 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#deps.journal.step(pod.metadata.uid, { stage: 'seen', outcome: 'waiting', message });
     const retryAtMs = this.#deps.clock.monotonicMs() + orphanRetryMs;
     throw new KubelingError('POD_NAME_HELD', `The pod ${message}`, { details: { retryAtMs } });
+  }
+
+  /** Rejects a pod that has not run yet if its volumes exceed the attachment limit of this node. */
+  async #prepareOrReject(
+    pod: Pod,
+    observed: ObservedPod,
+    status: PodStatus,
+    signal: AbortSignal,
+  ): Promise<'prepared' | 'rejected'> {
+    try {
+      await this.#prepare(pod, observed, status, signal);
+      return 'prepared';
+    } catch (error) {
+      const hasRun = observed.containers.length > 0 || observed.sandboxes.length > 0;
+      if (!(error instanceof KubelingError) || error.code !== 'VOLUME_ATTACH_LIMIT' || hasRun) throw error;
+      await this.#reject(pod, 'VolumeAttachmentLimitExceeded', error.message);
+      return 'rejected';
+    }
   }
 
   /**

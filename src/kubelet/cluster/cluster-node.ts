@@ -124,7 +124,7 @@ export class ClusterNode {
 
   constructor(options: ClusterNodeOptions) {
     this.#options = options;
-    const { clients, clock, random, logger, metrics, node, syncFrequencyMs } = options;
+    const { clients, clock, random, logger, metrics, node } = options;
     const api = clients.main;
     const shared = { api, clock, random, logger };
     this.#nodeHints = new HintLatch(clock);
@@ -147,25 +147,13 @@ export class ClusterNode {
       ref: { resource: apiResources.nodes, name: node.name },
     });
     this.#view = new NodeView({ current: () => this.#watchedNode.current }, clock);
-    const nodeAnnotations = () => this.#view.current()?.metadata?.annotations;
-    const objects = makePodObjects(options.changeDetection, {
-      ...shared,
-      syncFrequencyMs,
-      nodeAnnotations,
-      changed: ({ kind, ...object }) =>
-        this.#objectChanges.emit('changed', {
-          object,
-          namesOf: kind === 'secret' ? secretNamesOf : configMapNamesOf,
-        }),
-    });
-    const { copies } = options;
-    this.#objects =
-      copies === undefined ? objects : new CheckpointedObjects({ objects, copies: copies.objects, logger });
+    this.#objects = createPodObjects(options, this.#view, this.#objectChanges);
     this.#claims = new BoundClaims({
       api,
       clock,
       onChange: (object) => this.#objectChanges.emit('changed', { object, namesOf: claimNamesOf }),
     });
+    const { copies } = options;
     this.#podCopies = copies && new ApiPodCopies({ copies: copies.pods, clock, logger });
     this.#services = new Services({ ...shared, copies: copies?.services });
     this.#classes = new ApiRuntimeClasses(shared);
@@ -319,6 +307,27 @@ export class ClusterNode {
       await this.#watchedNode.stop();
     }
   }
+}
+
+/** Creates the ConfigMaps and Secrets of pods, persisted if the options say where. */
+function createPodObjects(
+  { clients, clock, random, logger, changeDetection, syncFrequencyMs, copies }: ClusterNodeOptions,
+  view: NodeView,
+  changes: ObjectChanges,
+): PodObjects {
+  const objects = makePodObjects(changeDetection, {
+    api: clients.main,
+    clock,
+    random,
+    logger,
+    syncFrequencyMs,
+    nodeAnnotations: () => view.current()?.metadata?.annotations,
+    changed: ({ kind, ...object }) =>
+      changes.emit('changed', { object, namesOf: kind === 'secret' ? secretNamesOf : configMapNamesOf }),
+  });
+  return copies === undefined
+    ? objects
+    : new CheckpointedObjects({ objects, copies: copies.objects, logger });
 }
 
 /**

@@ -54,8 +54,7 @@ export type KubeletControl = Awaited<ReturnType<typeof createControl>>;
  */
 export async function createControl(parts: KubeletParts) {
   const { state, resources, runtime } = parts;
-  const { deps, journal, pods, control, observer, pendingAdmissions } = state;
-  const { clock, logger } = deps;
+  const { control, pendingAdmissions } = state;
   const eviction = createEviction(parts);
   const pressures = () => eviction?.conditions ?? [];
   const shutdown = await openNodeShutdown(state, parts.clusterPods);
@@ -69,14 +68,6 @@ export async function createControl(parts: KubeletParts) {
   const housekeeping = createHousekeeping(parts, workers, allocation);
   const loop = createSyncLoop(parts, { admission, allocation, workers, housekeeping });
   followStatuses(state, { admission, allocation });
-  const watchdog = new Watchdog({
-    clock,
-    logger,
-    journal,
-    desiredPods: () => pods.getPods(),
-    workers,
-    observe: (counts) => observer.stuck(counts),
-  });
   return {
     workers,
     loop,
@@ -84,7 +75,7 @@ export async function createControl(parts: KubeletParts) {
     pressures,
     problems: () => runtimeProblems(parts),
     loops: {
-      watchdog,
+      watchdog: createWatchdog(state, workers),
       ...(shutdown && { 'node shutdown': shutdown }),
       resizes: allocation,
       ...(eviction && { 'eviction manager': eviction }),
@@ -102,6 +93,18 @@ export async function createControl(parts: KubeletParts) {
       await housekeeping[Symbol.asyncDispose]();
     },
   };
+}
+
+function createWatchdog({ deps, journal, pods, observer }: KubeletState, workers: PodWorkers): Watchdog {
+  const { clock, logger } = deps;
+  return new Watchdog({
+    clock,
+    logger,
+    journal,
+    desiredPods: () => pods.getPods(),
+    workers,
+    observe: (counts) => observer.stuck(counts),
+  });
 }
 
 /** The reasons why no pod can be synced now. */
@@ -225,13 +228,33 @@ function createAllocation(state: KubeletState, admission: PodAdmission): Allocat
   });
 }
 
-function createWorkers(
+function createWorkers(parts: KubeletParts, allocation: AllocationManager): PodWorkers {
+  const { state, runtime } = parts;
+  const { settings, deps, journal, allocated } = state;
+  return new PodWorkers({
+    ...deps,
+    log: deps.logger,
+    journal,
+    syncer: createSyncer(parts, allocation),
+    state: state.workers,
+    queries: state.queries,
+    observed: state.cache,
+    requestRelist: (uid) => runtime.pleg.requestRelist(uid),
+    withAllocation: (pod) => allocated.withAllocation(pod),
+    queue: state.queue,
+    areSourcesReadyFor: (uid) => state.restored.areSourcesReadyFor(uid),
+    syncFrequencyMs: settings.syncFrequencyMs,
+    metrics: state.workerObserver,
+  });
+}
+
+function createSyncer(
   { state, resources, volumes: { directories, volumes }, runtime }: KubeletParts,
   allocation: AllocationManager,
-): PodWorkers {
-  const { settings, deps, journal, statuses, checkpoints, facts, allocated, runtimeState, cache } = state;
+): KubeletPodSyncer {
+  const { deps, journal, statuses, checkpoints, facts, allocated, runtimeState, cache } = state;
   const { pleg } = runtime;
-  const syncer = new KubeletPodSyncer({
+  return new KubeletPodSyncer({
     ...deps,
     journal,
     runtime: runtime.runtime,
@@ -262,21 +285,6 @@ function createWorkers(
     supportsRecursiveReadOnly: (handler) =>
       runtimeState.abilities.handlers.get(handler)?.recursiveReadOnly === true,
     hasUsableSandbox: (pod, observed) => decideSandbox(pod, observed).kind === 'keep',
-  });
-  return new PodWorkers({
-    ...deps,
-    log: deps.logger,
-    journal,
-    syncer,
-    state: state.workers,
-    queries: state.queries,
-    observed: cache,
-    requestRelist: (uid) => pleg.requestRelist(uid),
-    withAllocation: (pod) => allocated.withAllocation(pod),
-    queue: state.queue,
-    areSourcesReadyFor: (uid) => state.restored.areSourcesReadyFor(uid),
-    syncFrequencyMs: settings.syncFrequencyMs,
-    metrics: state.workerObserver,
   });
 }
 
@@ -332,14 +340,38 @@ interface LoopParts {
   readonly housekeeping: Housekeeping;
 }
 
-function createSyncLoop(
-  parts: KubeletParts,
-  { admission, allocation, workers, housekeeping }: LoopParts,
-): SyncLoop {
-  const { state, clusterPods, resources, runtime } = parts;
-  const { settings, deps, config, statuses, observer, queries, cache } = state;
+function createSyncLoop(parts: KubeletParts, loopParts: LoopParts): SyncLoop {
+  const { state, resources, runtime } = parts;
+  const { config, deps } = state;
   const { clock, random, logger } = deps;
   const { pleg, probes } = runtime;
+  const nextConfig = async (signal: AbortSignal) => {
+    await config.changed(signal);
+    return () => config.takeUpdate();
+  };
+  return new SyncLoop({
+    clock,
+    logger,
+    backoff: new Backoff(loopBackoff, random),
+    handler: createHandlers(parts, loopParts),
+    problems: () => runtimeProblems(parts),
+    inputs: {
+      config: { next: nextConfig },
+      pleg: { next: (signal) => pleg.nextEvent(signal) },
+      sync: ticker(clock, tickMs),
+      housekeeping: loopParts.housekeeping,
+      probes,
+      devices: resources.devices ?? silent,
+    },
+  });
+}
+
+function createHandlers(
+  { state, clusterPods, runtime }: KubeletParts,
+  { admission, allocation, workers, housekeeping }: LoopParts,
+): PodHandlers {
+  const { settings, deps, config, statuses, observer, queries, cache } = state;
+  const { clock, logger } = deps;
   /**
    * The dead containers to remove after a container has exited: all dead containers of a pod that
    * is not desired; for a desired pod only the older instances.
@@ -348,7 +380,7 @@ function createSyncLoop(
     queries.shouldPodContentBeRemoved(uid)
       ? { kind: 'all' }
       : { kind: 'instances-of', containerId, keep: Math.max(settings.gc.maxPerContainer, 1) };
-  const handler = new PodHandlers({
+  return new PodHandlers({
     clock,
     logger,
     journal: state.journal,
@@ -370,25 +402,6 @@ function createSyncLoop(
     cleanUp: (found, signal) => housekeeping.cleanUp(found, signal),
     changed: () => housekeeping.changed(),
     isPastDeadline: (pod) => isPastDeadline(pod, statuses.getPodStatus(pod.metadata.uid), clock.now()),
-  });
-  const nextConfig = async (signal: AbortSignal) => {
-    await config.changed(signal);
-    return () => config.takeUpdate();
-  };
-  return new SyncLoop({
-    clock,
-    logger,
-    backoff: new Backoff(loopBackoff, random),
-    handler,
-    problems: () => runtimeProblems(parts),
-    inputs: {
-      config: { next: nextConfig },
-      pleg: { next: (signal) => pleg.nextEvent(signal) },
-      sync: ticker(clock, tickMs),
-      housekeeping,
-      probes,
-      devices: resources.devices ?? silent,
-    },
   });
 }
 

@@ -11,10 +11,13 @@ import {
   qosClass,
 } from '../../pods/index.ts';
 import {
+  type CgroupManager,
   DraDrivers,
   DraManager,
   draMetrics,
+  type ExclusiveResources,
   type HintProvider,
+  type NodeCgroups,
   NodeDevices,
   nodeCgroups,
   oomLoop,
@@ -34,24 +37,11 @@ export type KubeletResources = Awaited<ReturnType<typeof createResources>>;
  * CGROUPS_UNUSABLE, ALLOCATION_CONFIG or MACHINE_TOPOLOGY.
  */
 export async function createResources(state: KubeletState) {
-  const { settings, deps, journal, node, facts, pods, cache } = state;
-  const { clock, logger, machine } = deps;
+  const { settings, deps } = state;
   const cgroupManager = await openCgroups(settings, deps);
   const providers: HintProvider[] = [];
   const exclusive = await openExclusiveResources(state, providers);
-  const {
-    upkeep,
-    pods: podCgroups,
-    limits: podLimits,
-  } = nodeCgroups(settings, cgroupManager, {
-    clock,
-    logger,
-    journal,
-    node,
-    processes: machine.processes,
-    activePods: (quality) => facts.activePods((pod) => qosClass(pod) === quality),
-    hasExclusiveCpus: (pod) => exclusive.hasExclusiveCpus(pod),
-  });
+  const { upkeep, pods: podCgroups, limits: podLimits } = createCgroups(state, cgroupManager, exclusive);
   const claims = createClaims(state);
   const devices = createDevices(state, exclusive.numaNodes);
   if (devices !== undefined) providers.push(devices);
@@ -59,11 +49,7 @@ export async function createResources(state: KubeletState) {
   const allocator: PodResourceAllocator | undefined =
     settings.exclusiveResources === undefined ? devices : exclusive;
   const deviceStatus = (uid: PodUid, container: string) => devices?.statusOf(uid, container) ?? [];
-  const given = () => ({
-    devices: devices?.given(),
-    claims: claims?.manager.allocated(),
-    ...exclusive.allocated(),
-  });
+  const managers: GrantManagers = { exclusive, claims, devices };
   return {
     podCgroups,
     podLimits,
@@ -74,34 +60,9 @@ export async function createResources(state: KubeletState) {
     deviceStatus: settings.isGateEnabled('ResourceHealthStatus') ? deviceStatus : undefined,
     /** The devices that device plugins offer. */
     amounts: (): DeviceCapacity => devices?.amounts() ?? { capacity: {}, allocatable: {}, removed: [] },
-    /** The devices, claims, CPUs and memory allocated to a container. */
-    async grants(
-      pod: Pod,
-      container: Container,
-      signal: AbortSignal,
-    ): Promise<NonNullable<ContainerInputs['grants']>> {
-      const ofDevices = await devices?.grants(pod, container, signal);
-      const claimed = claims?.manager.cdiDevices(pod, container) ?? [];
-      return {
-        ...ofDevices,
-        cdiDevices: [...(ofDevices?.cdiDevices ?? []), ...claimed],
-        ...exclusive.placementFor(pod, container.name),
-      };
-    },
-    loops: {
-      cgroups: upkeep,
-      ...oomLoop(settings, deps, {
-        node,
-        journal,
-        pods,
-        bootFile,
-        observed: (uid) => cache.lastObserved(uid),
-      }),
-      ...(claims && { 'resource claims': claims.manager }),
-      ...(devices && { 'plugins for devices': devices }),
-      ...podResourcesLoop(state, given),
-      ...exclusive.loops(),
-    } satisfies BackgroundLoops['restartable'],
+    grants: (pod: Pod, container: Container, signal: AbortSignal): Promise<ContainerGrants> =>
+      containerGrants(managers, { pod, container }, signal),
+    loops: resourceLoops(state, upkeep, managers),
     /** Creates the parent cgroups of pods and reads the checkpoints of allocations. */
     async open(signal: AbortSignal): Promise<void> {
       await Promise.all([
@@ -122,6 +83,65 @@ export async function createResources(state: KubeletState) {
      */
     disposeCgroups: () => upkeep[Symbol.dispose](),
   };
+}
+
+/** The managers of the resources that are allocated to single containers. */
+interface GrantManagers {
+  readonly exclusive: ExclusiveResources;
+  readonly claims: ReturnType<typeof createClaims>;
+  readonly devices: NodeDevices | undefined;
+}
+
+type ContainerGrants = NonNullable<ContainerInputs['grants']>;
+
+/** The devices, claims, CPUs and memory allocated to a container. */
+async function containerGrants(
+  { exclusive, claims, devices }: GrantManagers,
+  { pod, container }: { readonly pod: Pod; readonly container: Container },
+  signal: AbortSignal,
+): Promise<ContainerGrants> {
+  const ofDevices = await devices?.grants(pod, container, signal);
+  const claimed = claims?.manager.cdiDevices(pod, container) ?? [];
+  return {
+    ...ofDevices,
+    cdiDevices: [...(ofDevices?.cdiDevices ?? []), ...claimed],
+    ...exclusive.placementFor(pod, container.name),
+  };
+}
+
+function resourceLoops(
+  state: KubeletState,
+  cgroups: NodeCgroups['upkeep'],
+  managers: GrantManagers,
+): BackgroundLoops['restartable'] {
+  const { settings, deps, journal, node, pods, cache } = state;
+  const { exclusive, claims, devices } = managers;
+  const observed = (uid: PodUid) => cache.lastObserved(uid);
+  return {
+    cgroups,
+    ...oomLoop(settings, deps, { node, journal, pods, bootFile, observed }),
+    ...(claims && { 'resource claims': claims.manager }),
+    ...(devices && { 'plugins for devices': devices }),
+    ...podResourcesLoop(state, managers),
+    ...exclusive.loops(),
+  };
+}
+
+function createCgroups(
+  { settings, deps, journal, node, facts }: KubeletState,
+  cgroups: CgroupManager,
+  exclusive: Pick<ExclusiveResources, 'hasExclusiveCpus'>,
+): NodeCgroups {
+  const { clock, logger, machine } = deps;
+  return nodeCgroups(settings, cgroups, {
+    clock,
+    logger,
+    journal,
+    node,
+    processes: machine.processes,
+    activePods: (quality) => facts.activePods((pod) => qosClass(pod) === quality),
+    hasExclusiveCpus: (pod) => exclusive.hasExclusiveCpus(pod),
+  });
 }
 
 const mostClaimBytes = 16 * 2 ** 20;
@@ -196,7 +216,7 @@ function isServed(pod: Pod, container: string, observed: ObservedPod | undefined
 
 function podResourcesLoop(
   { settings: { rootDir }, deps, facts, pods }: KubeletState,
-  given: () => ReturnType<ConstructorParameters<typeof PodResourcesServer>[0]['given']>,
+  { exclusive, claims, devices }: GrantManagers,
 ): BackgroundLoops['restartable'] {
   const { devices: host } = deps.machine;
   if (host === undefined) return {};
@@ -205,5 +225,10 @@ function podResourcesLoop(
     all: () => pods.getPods(),
     find: (namespace: string, name: string) => pods.getPodByName(namespace, name),
   };
+  const given = () => ({
+    devices: devices?.given(),
+    claims: claims?.manager.allocated(),
+    ...exclusive.allocated(),
+  });
   return { 'resources of pods': new PodResourcesServer({ ...deps, rootDir, host, pods: known, given }) };
 }

@@ -19,6 +19,7 @@ import {
   createImageGc,
   expandProbeCommand,
   GarbageCollector,
+  type GcScope,
   handlersAsClasses,
   hookMetrics,
   ImageAccess,
@@ -28,9 +29,11 @@ import {
   LogFollowers,
   type LoggingContainer,
   NodePlanner,
+  type NodePlannerSettings,
   parseCpuTimes,
   podUsers,
   RuntimeManager,
+  type RuntimeWatch,
   resizeDurations,
   runtimeHandlerOf,
   SandboxLimiter,
@@ -43,6 +46,7 @@ import {
 import type { StreamingHost } from '../../server/index.ts';
 import { Statistics } from '../../stats/statistics.ts';
 import type { BackgroundLoops } from '../background.ts';
+import type { KubeletSettings } from '../settings.ts';
 import type { KubeletResources } from './resources.ts';
 import type { KubeletState } from './state.ts';
 import type { KubeletVolumes } from './volumes.ts';
@@ -59,82 +63,18 @@ export function createRuntime(
   volumes: KubeletVolumes,
   runtimeName: string,
 ) {
-  const { settings, deps, journal, node, pods, statuses, cache, checkpoints, workers, facts } = state;
-  const { runtimeState, runtimeHints } = state;
-  const { clock, random, logger, cri, machine, metrics } = deps;
-  const { podCgroups } = resources;
-
+  const { settings, deps, journal, node, pods, checkpoints } = state;
   const images = new ImageAccess(settings, { ...deps, journal });
   const imageGc = createImageGc(settings, deps, { node, leases: images.leases });
-  const users = new UserNamespaces({
-    logger,
-    files: machine.files,
-    podsDir: podsDirOf(settings.rootDir),
-    idsPerPod: settings.idsPerPod ?? idsPerBlock,
-    ids: settings.userIds,
-    foreignIds: machine.foreignIds,
-  });
-  const crashBackoff = new CrashBackoff({
-    random,
-    maxMs: settings.maxRestartWaitMs,
-    persist: (uid, entries) => checkpoints.recordBackoff(uid, entries),
-  });
+  const users = createUsers(state);
+  const crashBackoff = createCrashBackoff(state);
   const runtime = createPodRuntime(state, resources, { volumes, images, users, crashBackoff, runtimeName });
-
-  const announcedExits = new AnnouncedExits({
-    logger,
-    observed: (uid) => cache.get(uid),
-    findPod: (uid) => facts.podOfWorker(uid),
-    isTerminationRequested: (uid) => facts.isTerminationRequested(uid),
-    prepare: (request, mayMake, signal) => runtime.prepareRestart(request, mayMake, signal),
-  });
-  // Receiving an event that the kubelet published itself proves that the runtime delivers events.
-  const prove = (signal: AbortSignal) =>
-    cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal);
-  const pleg = new Pleg({
-    clock,
-    random,
-    log: logger,
-    cache,
-    runtime,
-    events: runtimeEvents(cri, prove),
-    metrics: withHints(plegMetrics(metrics), () => runtimeHints.raise()),
-    exitAnnounced: (uid, containerId) => announcedExits.announced(uid, containerId),
-    isTerminating: (uid) => workers.isTerminationRequested(uid),
-  });
-  const running = new RunningPods(clock, runtime);
-  const probes = new PodProbes({
-    ...deps,
-    journal,
-    prober: machine.prober ?? networkProber({ clock, random, dialHttp: machine.dialHttp }),
-    runner: runtime,
-    statuses,
-    isTerminating: (uid) => workers.isTerminationRequested(uid),
-    expand: expandProbeCommand,
-  });
-  const garbage = new GarbageCollector({
-    clock,
-    node,
-    collect: async (scope, signal) => {
-      await images.prune(signal);
-      await runtime.garbageCollect(scope, signal);
-    },
-  });
-  const statistics = new Statistics(settings, deps, {
-    space: volumes.space,
-    observed: () => cache.all(),
-    known: (uid) => facts.podWithStatus(uid),
-    cgroupOf: (pod) => podCgroups.cgroupParent(pod),
-    podsCgroup: settings.cgroupsPerQos ? kubepodsPath(settings.cgroupRoot, settings.cgroupDriver) : undefined,
-    directoriesOf: (pod) => volumes.volumes.directoriesOf(pod),
-  });
-
-  const checked = (error: unknown) => {
-    if (error === undefined) node.recovered('runtime', 'The container runtime answers again');
-    else node.noteProblem('runtime', `The container runtime does not answer: ${describeError(error)}`);
-    deps.runtimeChecked?.(error);
-  };
-  const watch = { cri, clock, state: runtimeState, looked: checked };
+  const { pleg, announcedExits } = createPleg(state, runtime);
+  const running = new RunningPods(deps.clock, runtime);
+  const probes = createProbes(state, runtime);
+  const garbage = createGarbageCollector(state, images, runtime);
+  const statistics = createStatistics(state, resources, volumes);
+  const watch = runtimeWatchOf(state);
   const logFollowers = new LogFollowers();
   return {
     runtime,
@@ -148,28 +88,14 @@ export function createRuntime(
     garbage,
     statistics,
     logFollowers,
-    streams: {
-      getPodByName: (namespace, name) => pods.getPodByName(namespace, name),
-      translatePodUid: (uid) => pods.translatePodUid(uid),
-      exec: async (...request) => checkStreamUrl(await runtime.streams.exec(...request), pods),
-      attach: async (...request) => checkStreamUrl(await runtime.streams.attach(...request), pods),
-      portForward: async (...request) => checkStreamUrl(await runtime.streams.portForward(...request), pods),
-      run: (...request) => runtime.streams.run(...request),
-    } satisfies StreamingHost,
+    streams: streamingHost(runtime, pods),
     checkRuntime: (signal: AbortSignal): Promise<void> => checkRuntime(watch, signal),
-    loops: {
-      'runtime watch': {
-        run: (signal: AbortSignal) => watchRuntime({ ...watch, hints: runtimeHints }, signal),
-      },
-      'garbage collector': garbage,
-      ...(imageGc && { 'image garbage': new ImageCollector({ ...deps, node, manager: imageGc }) }),
-      ...logLoops(state, logFollowers),
-    } satisfies BackgroundLoops['restartable'],
+    loops: runtimeLoops(state, watch, { garbage, imageGc, logFollowers }),
     async open(): Promise<void> {
       await Promise.all([users.restore(), images.open()]);
     },
     /** Restores the crash back-off of containers from the checkpoints, once these are read. */
-    restore: () => crashBackoff.restore(checkpoints.backoffs(), clock.now()),
+    restore: () => crashBackoff.restore(checkpoints.backoffs(), deps.clock.now()),
     /**
      * Stops the runtime parts; called after the workers have stopped, because workers start and
      * stop containers until then.
@@ -179,6 +105,143 @@ export function createRuntime(
       statistics[Symbol.dispose]();
       await runtime[Symbol.asyncDispose]();
     },
+  };
+}
+
+function createUsers({ settings, deps: { logger, machine } }: KubeletState): UserNamespaces {
+  return new UserNamespaces({
+    logger,
+    files: machine.files,
+    podsDir: podsDirOf(settings.rootDir),
+    idsPerPod: settings.idsPerPod ?? idsPerBlock,
+    ids: settings.userIds,
+    foreignIds: machine.foreignIds,
+  });
+}
+
+function createCrashBackoff({ settings, deps, checkpoints }: KubeletState): CrashBackoff {
+  return new CrashBackoff({
+    random: deps.random,
+    maxMs: settings.maxRestartWaitMs,
+    persist: (uid, entries) => checkpoints.recordBackoff(uid, entries),
+  });
+}
+
+function createAnnouncedExits({ deps, cache, facts }: KubeletState, runtime: RuntimeManager): AnnouncedExits {
+  return new AnnouncedExits({
+    logger: deps.logger,
+    observed: (uid) => cache.get(uid),
+    findPod: (uid) => facts.podOfWorker(uid),
+    isTerminationRequested: (uid) => facts.isTerminationRequested(uid),
+    prepare: (request, mayMake, signal) => runtime.prepareRestart(request, mayMake, signal),
+  });
+}
+
+/** Creates the PLEG, and the handler of the container exits that runtime events announce. */
+function createPleg(
+  state: KubeletState,
+  runtime: RuntimeManager,
+): { readonly pleg: Pleg; readonly announcedExits: AnnouncedExits } {
+  const { deps, cache, workers, runtimeHints } = state;
+  const { clock, random, logger, cri, metrics } = deps;
+  // Receiving an event that the kubelet published itself proves that the runtime delivers events.
+  const prove = (signal: AbortSignal) =>
+    cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal);
+  const announcedExits = createAnnouncedExits(state, runtime);
+  const pleg = new Pleg({
+    clock,
+    random,
+    log: logger,
+    cache,
+    runtime,
+    events: runtimeEvents(cri, prove),
+    metrics: withHints(plegMetrics(metrics), () => runtimeHints.raise()),
+    exitAnnounced: (uid, containerId) => announcedExits.announced(uid, containerId),
+    isTerminating: (uid) => workers.isTerminationRequested(uid),
+  });
+  return { pleg, announcedExits };
+}
+
+function createProbes({ deps, journal, statuses, workers }: KubeletState, runner: RuntimeManager): PodProbes {
+  const { clock, random, machine } = deps;
+  return new PodProbes({
+    ...deps,
+    journal,
+    prober: machine.prober ?? networkProber({ clock, random, dialHttp: machine.dialHttp }),
+    runner,
+    statuses,
+    isTerminating: (uid) => workers.isTerminationRequested(uid),
+    expand: expandProbeCommand,
+  });
+}
+
+function createGarbageCollector(
+  { deps: { clock }, node }: KubeletState,
+  images: ImageAccess,
+  runtime: RuntimeManager,
+): GarbageCollector {
+  const collect = async (scope: GcScope, signal: AbortSignal) => {
+    await images.prune(signal);
+    await runtime.garbageCollect(scope, signal);
+  };
+  return new GarbageCollector({ clock, node, collect });
+}
+
+function createStatistics(
+  { settings, deps, cache, facts }: KubeletState,
+  { podCgroups }: KubeletResources,
+  { space, volumes }: KubeletVolumes,
+): Statistics {
+  const { cgroupsPerQos, cgroupRoot, cgroupDriver } = settings;
+  return new Statistics(settings, deps, {
+    space,
+    observed: () => cache.all(),
+    known: (uid) => facts.podWithStatus(uid),
+    cgroupOf: (pod) => podCgroups.cgroupParent(pod),
+    podsCgroup: cgroupsPerQos ? kubepodsPath(cgroupRoot, cgroupDriver) : undefined,
+    directoriesOf: (pod) => volumes.directoriesOf(pod),
+  });
+}
+
+/** The watch of the runtime, which notes in the node's journal whether the runtime responds. */
+function runtimeWatchOf({ deps, node, runtimeState }: KubeletState): Omit<RuntimeWatch, 'hints'> {
+  const { cri, clock } = deps;
+  const looked = (error: unknown) => {
+    if (error === undefined) node.recovered('runtime', 'The container runtime answers again');
+    else node.noteProblem('runtime', `The container runtime does not answer: ${describeError(error)}`);
+    deps.runtimeChecked?.(error);
+  };
+  return { cri, clock, state: runtimeState, looked };
+}
+
+function streamingHost({ streams }: RuntimeManager, pods: KubeletState['pods']): StreamingHost {
+  return {
+    getPodByName: (namespace, name) => pods.getPodByName(namespace, name),
+    translatePodUid: (uid) => pods.translatePodUid(uid),
+    exec: async (...request) => checkStreamUrl(await streams.exec(...request), pods),
+    attach: async (...request) => checkStreamUrl(await streams.attach(...request), pods),
+    portForward: async (...request) => checkStreamUrl(await streams.portForward(...request), pods),
+    run: (...request) => streams.run(...request),
+  };
+}
+
+interface CollectorParts {
+  readonly garbage: GarbageCollector;
+  readonly imageGc: ReturnType<typeof createImageGc>;
+  readonly logFollowers: LogFollowers;
+}
+
+function runtimeLoops(
+  state: KubeletState,
+  watch: Omit<RuntimeWatch, 'hints'>,
+  { garbage, imageGc, logFollowers }: CollectorParts,
+): BackgroundLoops['restartable'] {
+  const { deps, node, runtimeHints: hints } = state;
+  return {
+    'runtime watch': { run: (signal) => watchRuntime({ ...watch, hints }, signal) },
+    'garbage collector': garbage,
+    ...(imageGc && { 'image garbage': new ImageCollector({ ...deps, node, manager: imageGc }) }),
+    ...logLoops(state, logFollowers),
   };
 }
 
@@ -254,50 +317,51 @@ function createPlanner(
 ): NodePlanner {
   const { random, machine, cluster, cri } = deps;
   const { volumeParts } = machine;
-  const { podLogsDir, clusterDns, clusterDomain, resolvConf } = settings;
   const classes = cluster?.runtimeClasses ?? handlersAsClasses(cri);
   const handlers = () => runtimeState.abilities.handlers;
-  return new NodePlanner(
-    {
-      node: settings.node,
-      podLogsDir,
-      podsDir: directories.podsDir,
-      seccomp: { profileRoot: posix.join(settings.rootDir, 'seccomp'), fallback: settings.seccompFallback },
-      selinux: settings.selinux === undefined ? 'disabled' : 'enabled',
-      thermalThrottlePaths: settings.thermalThrottlePaths ?? [],
-      clusterDns,
-      clusterDomain,
-      resolvConf,
-      stopSignals: settings.isGateEnabled('ContainerStopSignals') ? 'honoured' : 'ignored',
+  return new NodePlanner(plannerSettings(settings, directories.podsDir), {
+    random,
+    journal,
+    nodeEvent: (event) => node.problem(event.reason, event),
+    readNodeFile: (path) => machine.readFile(path),
+    nodeIps,
+    allocatable: () => allocatableOf(settings, cluster?.node()),
+    cgroupParent: (pod) => podCgroups.cgroupParent(pod),
+    runtimeHandler: (pod, signal) => runtimeHandlerOf(pod, classes, signal),
+    supportsRecursiveReadOnly: (handler) => handlers().get(handler)?.recursiveReadOnly ?? false,
+    users: (pod, handler) => podUsers(pod, handler, { handlers, namespaces: users }),
+    objects: cluster?.objects,
+    services: cluster?.services ?? (() => ({ state: 'none' })),
+    volumes: (uid) => {
+      const pod = facts.podOfWorkerOrSource(uid);
+      return pod === undefined ? new Map() : volumes.of(pod);
     },
-    {
-      random,
-      journal,
-      nodeEvent: (event) => node.problem(event.reason, event),
-      readNodeFile: (path) => machine.readFile(path),
-      nodeIps,
-      allocatable: () => allocatableOf(settings, cluster?.node()),
-      cgroupParent: (pod) => podCgroups.cgroupParent(pod),
-      runtimeHandler: (pod, signal) => runtimeHandlerOf(pod, classes, signal),
-      supportsRecursiveReadOnly: (handler) => handlers().get(handler)?.recursiveReadOnly ?? false,
-      users: (pod, handler) => podUsers(pod, handler, { handlers, namespaces: users }),
-      objects: cluster?.objects,
-      services: cluster?.services ?? (() => ({ state: 'none' })),
-      volumes: (uid) => {
-        const pod = facts.podOfWorkerOrSource(uid);
-        return pod === undefined ? new Map() : volumes.of(pod);
-      },
-      volumeGroups: (uid) => volumes.groupsOf(uid),
-      grants,
-      podGrants: (pod) => ({ exclusiveCpus: exclusive.hasExclusiveCpus(pod) }),
-      subPath: async (podDir, part, signal) => {
-        const target = subPathTarget(podDir, part);
-        await volumeParts.bind(part.volumePath, part.path, target, signal);
-        return target;
-      },
-      volumeFile: (volume, path) => volumeParts.readText(volume, path, longestVolumeFile),
+    volumeGroups: (uid) => volumes.groupsOf(uid),
+    grants,
+    podGrants: (pod) => ({ exclusiveCpus: exclusive.hasExclusiveCpus(pod) }),
+    subPath: async (podDir, part, signal) => {
+      const target = subPathTarget(podDir, part);
+      await volumeParts.bind(part.volumePath, part.path, target, signal);
+      return target;
     },
-  );
+    volumeFile: (volume, path) => volumeParts.readText(volume, path, longestVolumeFile),
+  });
+}
+
+function plannerSettings(settings: KubeletSettings, podsDir: string): NodePlannerSettings {
+  const { node, rootDir, podLogsDir, clusterDns, clusterDomain, resolvConf } = settings;
+  return {
+    node,
+    podLogsDir,
+    podsDir,
+    seccomp: { profileRoot: posix.join(rootDir, 'seccomp'), fallback: settings.seccompFallback },
+    selinux: settings.selinux === undefined ? 'disabled' : 'enabled',
+    thermalThrottlePaths: settings.thermalThrottlePaths ?? [],
+    clusterDns,
+    clusterDomain,
+    resolvConf,
+    stopSignals: settings.isGateEnabled('ContainerStopSignals') ? 'honoured' : 'ignored',
+  };
 }
 
 /**

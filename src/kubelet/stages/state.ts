@@ -3,7 +3,7 @@ import { PodCheckpoints, podsDirOf, RestoredPods } from '../../checkpoints/index
 import { FlightRecorder, NodeJournal } from '../../journal/index.ts';
 import { HintLatch, WorkQueue } from '../../lib/index.ts';
 import { PodCache } from '../../pleg/index.ts';
-import { PodManager, type PodUid } from '../../pods/index.ts';
+import { type PodJournal, PodManager, type PodUid } from '../../pods/index.ts';
 import {
   AllocatedPods,
   PendingAdmissions,
@@ -13,7 +13,13 @@ import {
 import { RuntimeState } from '../../runtime/index.ts';
 import { manifestSources, PodConfig, sourceNames } from '../../sources/index.ts';
 import { StatusManager } from '../../status/index.ts';
-import { PodControl, PodWorkerQueries, WorkerState, workerMetrics } from '../../workers/index.ts';
+import {
+  PodControl,
+  PodWorkerQueries,
+  type WorkerObserver,
+  WorkerState,
+  workerMetrics,
+} from '../../workers/index.ts';
 import type { KubeletDeps } from '../kubelet-deps.ts';
 import { collectPodMetrics, kubeletMetrics } from '../metrics.ts';
 import { PodFacts } from '../pod-facts.ts';
@@ -28,14 +34,68 @@ export const bootFile = '/proc/sys/kernel/random/boot_id';
 export type KubeletState = ReturnType<typeof createState>;
 
 export function createState(settings: KubeletSettings, deps: KubeletDeps) {
-  const { clock, logger, machine, metrics, cluster } = deps;
-  const { nodeName } = settings;
-  const flights = new FlightRecorder({ clock, nodeName });
-  const journal = cluster?.journal(flights) ?? flights;
-  const node = new NodeJournal({ clock, logger, nodeName, tell: cluster?.nodeEvent });
+  const { clock, logger, metrics, cluster } = deps;
+  const journals = createJournals(settings, deps);
+  const { journal } = journals;
   const observer = kubeletMetrics(metrics);
   const workerObserver = workerMetrics(metrics);
+  const podState = createPodState(settings, deps, { ...journals, workerObserver });
+  const { queue, checkpoints, allocated } = podState;
+  const podSources = createSources(settings, deps, { ...journals, ...podState });
+  return {
+    settings,
+    deps,
+    ...journals,
+    observer,
+    workerObserver,
+    ...podState,
+    ...podSources,
+    pendingAdmissions: new PendingAdmissions(),
+    control: new PodControl({ clock, logger, journal }),
+    runtimeState: new RuntimeState(clock),
+    /** Signals that the runtime may have stopped or started to respond. */
+    runtimeHints: new HintLatch(clock),
+    /** The addresses of the Node object, or of the machine while the Node object has none. */
+    nodeIps(): readonly string[] {
+      const published = cluster?.nodeIps() ?? [];
+      return published.length > 0 ? published : settings.nodeIps;
+    },
+    /** Syncs the pod with the next tick of the sync loop, or at the latest after the delay. */
+    requestSync(uid: PodUid, delayMs = 0): void {
+      queue.add(uid, delayMs);
+    },
+    loops: Object.fromEntries(podSources.sources),
+    /** Reads the checkpoints of previous kubelet processes. */
+    async open(): Promise<void> {
+      await Promise.all([checkpoints.open(), allocated.open()]);
+    },
+  };
+}
 
+interface Journals {
+  readonly flights: FlightRecorder;
+  readonly journal: PodJournal;
+  readonly node: NodeJournal;
+}
+
+function createJournals({ nodeName }: KubeletSettings, { clock, logger, cluster }: KubeletDeps): Journals {
+  const flights = new FlightRecorder({ clock, nodeName });
+  return {
+    flights,
+    journal: cluster?.journal(flights) ?? flights,
+    node: new NodeJournal({ clock, logger, nodeName, tell: cluster?.nodeEvent }),
+  };
+}
+
+type PodState = ReturnType<typeof createPodState>;
+
+/** Creates the stores of pods: their specs, statuses, observations and checkpoints. */
+function createPodState(
+  settings: KubeletSettings,
+  deps: KubeletDeps,
+  { journal, node, workerObserver }: Journals & { readonly workerObserver: WorkerObserver },
+) {
+  const { clock, logger, machine, metrics } = deps;
   /** The pods whose next sync is due or scheduled. */
   const queue = new WorkQueue<PodUid>(clock);
   const pods = new PodManager();
@@ -53,6 +113,16 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
   const allocated = allocatedPods(settings, deps, node);
   const workers = new WorkerState({ clock, log: logger, journal, metrics: workerObserver, queue });
   const facts = new PodFacts({ pods, statuses, workers, allocated });
+  return { queue, pods, statuses, cache, checkpoints, allocated, workers, facts };
+}
+
+/** Creates the sources of pods, and the parts that depend on whether all sources are ready. */
+function createSources(
+  settings: KubeletSettings,
+  deps: KubeletDeps,
+  { journal, node, cache, checkpoints, workers, facts }: Journals & PodState,
+) {
+  const { clock, logger } = deps;
   const config = new PodConfig({
     sources: sourceNames(settings),
     clock,
@@ -72,46 +142,7 @@ export function createState(settings: KubeletSettings, deps: KubeletDeps) {
     node,
     ranHere: (uid) => checkpoints.wasAdmittedInThisBoot(uid),
   });
-  return {
-    settings,
-    deps,
-    flights,
-    journal,
-    node,
-    observer,
-    workerObserver,
-    queue,
-    pods,
-    statuses,
-    cache,
-    checkpoints,
-    allocated,
-    workers,
-    queries,
-    facts,
-    config,
-    restored,
-    sources,
-    pendingAdmissions: new PendingAdmissions(),
-    control: new PodControl({ clock, logger, journal }),
-    runtimeState: new RuntimeState(clock),
-    /** Signals that the runtime may have stopped or started to respond. */
-    runtimeHints: new HintLatch(clock),
-    /** The addresses of the Node object, or of the machine while the Node object has none. */
-    nodeIps(): readonly string[] {
-      const published = cluster?.nodeIps() ?? [];
-      return published.length > 0 ? published : settings.nodeIps;
-    },
-    /** Syncs the pod with the next tick of the sync loop, or at the latest after the delay. */
-    requestSync(uid: PodUid, delayMs = 0): void {
-      queue.add(uid, delayMs);
-    },
-    loops: Object.fromEntries(sources),
-    /** Reads the checkpoints of previous kubelet processes. */
-    async open(): Promise<void> {
-      await Promise.all([checkpoints.open(), allocated.open()]);
-    },
-  };
+  return { config, restored, queries, sources };
 }
 
 function allocatedPods(

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { mountPoints, type PodCheckpoints, PodDirectories, podsDirOf } from '../../checkpoints/index.ts';
 import type { NodeJournal } from '../../journal/index.ts';
-import { type PluginHandler, PluginRegistry } from '../../plugins/index.ts';
+import { type PluginHandler, type PluginHost, PluginRegistry } from '../../plugins/index.ts';
 import type { Pod, PodJournal, PodUid } from '../../pods/index.ts';
 import { allocatableOf, matchesNodeSelector } from '../../resources/index.ts';
 import { podField, resourceField } from '../../runtime/index.ts';
@@ -13,6 +13,7 @@ import {
   CsiDrivers,
   CsiNodeUpdates,
   CsiVolumes,
+  type CsiVolumesDeps,
   csiApi,
   csiMetrics,
   EmptyDirQuotas,
@@ -43,11 +44,8 @@ export type KubeletVolumes = ReturnType<typeof createVolumes>;
 
 /** The directories of pods with their volumes, and the registration of plugins with the kubelet. */
 export function createVolumes(state: KubeletState, { claims, devices }: KubeletResources) {
-  const { settings, deps, journal, node, pods, checkpoints } = state;
-  const { clock, random, logger, machine, metrics, cluster } = deps;
-  const { rootDir, nodeName } = settings;
-  const { files, volumeParts, volumeFiles } = machine;
-  const podsDir = podsDirOf(rootDir);
+  const { settings, deps, journal, node, pods } = state;
+  const { clock, random, logger, machine, metrics } = deps;
   const observe = storageMetrics(metrics);
   const parts = {
     ...deps,
@@ -60,41 +58,15 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
   const quotas = new EmptyDirQuotas({
     quotas: machine.directoryQuotas,
     mode: settings.emptyDirQuota ?? 'off',
-    rootDir,
+    rootDir: settings.rootDir,
     node,
     logger,
   });
-  const filled = filledVolumes(settings, podsDir, parts, observe);
-  const inMemory = memoryEmptyDirs(settings, podsDir, parts, observe);
-  const block = blockVolumes(rootDir, parts, observe);
-  const api = cluster && csiApi(cluster);
-  const expansions = new Expansions({ nodeName, api, clock, journal, observe });
-  const reportOwnership: ReportOwnership = (pod, volume) =>
-    new OwnershipProgress({ clock, journal, logger }, pod, volume);
-  const shared = { checkpoints, observe, api, expansions, block, reportOwnership };
-  const { csi, plugins, updates } = driverVolumes(settings, podsDir, parts, shared) ?? {};
-  const nfs = nfsVolumes(settings, podsDir, parts);
-  const others = { csi, csiBlock: csi?.devices, nfs, block, expansions, reportOwnership, observe };
-  const claimed = claimVolumes(rootDir, parts, checkpoints, others);
-  const directories = new PodDirectories(rootDir, files, () => mountPoints(machine), {
-    unbind: (directory, inner) => volumeParts.unbind(directory, inner),
-    unfill: async (uid, inner) => {
-      await filled?.remove(uid, inner);
-      await inMemory?.remove(uid, inner);
-      await csi?.remove(uid, inner);
-      await nfs?.remove(uid, inner);
-      await claimed.remove(uid, inner);
-    },
-    removeTree: volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
-    unmountInside: volumeFiles && ((directory, inner) => volumeFiles.unmountInside(directory, inner)),
-    release: (names, inner) => quotas.release(names, inner),
-  });
-  const volumes = new VolumeManager(directories, files, journal, {
-    filled,
-    inMemory,
-    claimed,
+  const { csi, plugins, updates, ...others } = createVolumePlugins(state, parts, observe);
+  const directories = createDirectories(settings, machine, { ...others, csi, quotas });
+  const volumes = new VolumeManager(directories, machine.files, journal, {
+    ...others,
     csi,
-    nfs,
     times: { clock, random, observe },
     renewals: new RefreshRetries({ clock, random, requestSync: parts.requestSync }),
     limit: quotas.limit,
@@ -114,6 +86,57 @@ export function createVolumes(state: KubeletState, { claims, devices }: KubeletR
     } satisfies BackgroundLoops['restartable'],
     open: (signal: AbortSignal): Promise<void> => quotas.open(signal),
   };
+}
+
+/** Creates the plugins for all types of volumes, and the registration of CSI drivers. */
+function createVolumePlugins(
+  { settings, checkpoints }: KubeletState,
+  parts: VolumeParts,
+  observe: StorageObserver,
+) {
+  const { clock, journal, logger, cluster } = parts;
+  const { rootDir, nodeName } = settings;
+  const podsDir = podsDirOf(rootDir);
+  const filled = filledVolumes(settings, podsDir, parts, observe);
+  const inMemory = memoryEmptyDirs(settings, podsDir, parts, observe);
+  const block = blockVolumes(rootDir, parts, observe);
+  const api = cluster && csiApi(cluster);
+  const expansions = new Expansions({ nodeName, api, clock, journal, observe });
+  const reportOwnership: ReportOwnership = (pod, volume) =>
+    new OwnershipProgress({ clock, journal, logger }, pod, volume);
+  const shared = { checkpoints, observe, api, expansions, block, reportOwnership };
+  const { csi, plugins, updates } = driverVolumes(settings, podsDir, parts, shared) ?? {};
+  const nfs = nfsVolumes(settings, podsDir, parts);
+  const others = { csi, csiBlock: csi?.devices, nfs, block, expansions, reportOwnership, observe };
+  const claimed = claimVolumes(rootDir, parts, checkpoints, others);
+  return { filled, inMemory, claimed, csi, nfs, plugins, updates };
+}
+
+interface RemovableVolumes
+  extends Pick<ReturnType<typeof createVolumePlugins>, 'filled' | 'inMemory' | 'claimed' | 'csi' | 'nfs'> {
+  readonly quotas: EmptyDirQuotas;
+}
+
+/** The directories of pods, whose removal also removes the volumes in them. */
+function createDirectories(
+  { rootDir }: KubeletSettings,
+  machine: KubeletDeps['machine'],
+  { filled, inMemory, csi, nfs, claimed, quotas }: RemovableVolumes,
+): PodDirectories {
+  const { files, volumeParts, volumeFiles } = machine;
+  return new PodDirectories(rootDir, files, () => mountPoints(machine), {
+    unbind: (directory, inner) => volumeParts.unbind(directory, inner),
+    unfill: async (uid, inner) => {
+      await filled?.remove(uid, inner);
+      await inMemory?.remove(uid, inner);
+      await csi?.remove(uid, inner);
+      await nfs?.remove(uid, inner);
+      await claimed.remove(uid, inner);
+    },
+    removeTree: volumeFiles && ((directory) => volumeFiles.removeTree(directory)),
+    unmountInside: volumeFiles && ((directory, inner) => volumeFiles.unmountInside(directory, inner)),
+    release: (names, inner) => quotas.release(names, inner),
+  });
 }
 
 interface VolumeParts extends KubeletDeps {
@@ -297,28 +320,46 @@ function driverVolumes(
     hideDevices: async (uid, signal) => await block?.remove(uid, signal),
     reconstruction: reconstructionMetrics(deps.metrics),
     bootId: async () => (await machine.readFile(bootFile).catch(() => '')).trim(),
-    recordedVolume: (uid, name) => {
-      const found = Object.values(checkpoints.volumes.of(uid)).find((volume) => volume.name === name);
-      return found?.source.kind === 'csi' ? found.source : undefined;
-    },
-    isRecorded: (driver, handle, besides) =>
-      checkpoints.volumes
-        .ofOtherPods(besides)
-        .some(({ source }) => source.kind === 'csi' && source.driver === driver && source.handle === handle),
-    recordedHandles: (driver) =>
-      checkpoints.volumes
-        .ofOtherPods(undefined)
-        .flatMap(({ source }) => (source.kind === 'csi' && source.driver === driver ? [source.handle] : [])),
+    ...recordedCsiVolumes(checkpoints.volumes),
     limitReached: (driver) => updates?.refreshSoon(driver),
     requestSync,
     inUseChanged: () => cluster?.nodeChanged(),
   });
+  const plugins = pluginRegistry(rootDir, host, drivers, deps);
+  return { csi, plugins, updates };
+}
+
+/** Finds CSI volumes in the checkpoints of pods. */
+function recordedCsiVolumes(
+  volumes: PodCheckpoints['volumes'],
+): Pick<CsiVolumesDeps, 'recordedVolume' | 'isRecorded' | 'recordedHandles'> {
+  return {
+    recordedVolume: (uid, name) => {
+      const found = Object.values(volumes.of(uid)).find((volume) => volume.name === name);
+      return found?.source.kind === 'csi' ? found.source : undefined;
+    },
+    isRecorded: (driver, handle, besides) =>
+      volumes
+        .ofOtherPods(besides)
+        .some(({ source }) => source.kind === 'csi' && source.driver === driver && source.handle === handle),
+    recordedHandles: (driver) =>
+      volumes
+        .ofOtherPods(undefined)
+        .flatMap(({ source }) => (source.kind === 'csi' && source.driver === driver ? [source.handle] : [])),
+  };
+}
+
+function pluginRegistry(
+  rootDir: string,
+  host: PluginHost,
+  csiDrivers: CsiDrivers,
+  { claimDrivers, devices, clock, random, logger }: VolumeParts,
+): PluginRegistry {
   const directory = posix.join(rootDir, 'plugins_registry');
   const handlers = new Map<string, PluginHandler>([
-    ['CSIPlugin', drivers],
-    ...(deps.claimDrivers === undefined ? [] : [['DRAPlugin', deps.claimDrivers] as const]),
-    ...(deps.devices === undefined ? [] : [['DevicePlugin', deps.devices] as const]),
+    ['CSIPlugin', csiDrivers],
+    ...(claimDrivers === undefined ? [] : [['DRAPlugin', claimDrivers] as const]),
+    ...(devices === undefined ? [] : [['DevicePlugin', devices] as const]),
   ]);
-  const plugins = new PluginRegistry({ directory, host, handlers, clock, random, logger });
-  return { csi, plugins, updates };
+  return new PluginRegistry({ directory, host, handlers, clock, random, logger });
 }
