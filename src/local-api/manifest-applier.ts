@@ -6,6 +6,7 @@ import {
   type ApiCall,
   type Catalogue,
   manifestAnnotation,
+  type ObjectReader,
   type ResourceVerb,
   type ServerContext,
   StatusError,
@@ -72,13 +73,7 @@ export function createManifestApplier(
       else if (before.metadata.deletionTimestamp === undefined)
         call('update', location, mergeServerFields(desired, before));
     },
-    applied: () =>
-      Object.values(manifestResources).flatMap((resource) =>
-        context.objects
-          .all(resource)
-          .filter(({ metadata }) => metadata.annotations?.[manifestAnnotation] !== undefined)
-          .map(({ metadata }) => nameOf({ resource, namespace: metadata.namespace, name: metadata.name })),
-      ),
+    applied: () => namesFromManifests(context.objects),
     nameOf: (object) => nameOf(locationOf(object)),
     whenAcceptingWrites: (signal) => context.whenAcceptingWrites(signal),
     remove(name) {
@@ -105,6 +100,15 @@ const serverCall: Omit<ApiCall, 'verb' | 'entry' | 'namespace' | 'name' | 'body'
 
 function nameOf({ resource, namespace = '', name }: ObjectLocation): string {
   return `${resource.plural}/${namespace}/${name}`;
+}
+
+function namesFromManifests(objects: ObjectReader): readonly string[] {
+  return Object.values(manifestResources).flatMap((resource) =>
+    objects
+      .all(resource)
+      .filter(({ metadata }) => metadata.annotations?.[manifestAnnotation] !== undefined)
+      .map(({ metadata }) => nameOf({ resource, namespace: metadata.namespace, name: metadata.name })),
+  );
 }
 
 function locationOf(object: JsonObject): ObjectLocation {

@@ -197,55 +197,86 @@ async function openParts(
 ): Promise<Parts> {
   const { clock, random, logger } = options;
   const { kept, authorities, storeEnd } = await openState(options, opened, signal);
-  const nowMs = () => clock.monotonicMs();
-  const { limit: historyLimit, ms: historyMs } = options.history ?? defaultHistory;
-  const store = VersionedStore.restore(kept.restored, { historyLimit, historyMs, historyBytes, nowMs });
-  const tokens = createTokenIssuer({ keys: authorities.tokenKeys, objects: store, clock });
-  const signing = createCertificateSigner(authorities.authority);
-  const authorizer = createAuthorizer({ objects: store, grants: options.grants });
+  const store = restoreObjects(kept, options);
+  const access = createAccessControl(options, authorities, store);
   const place = { url: '' };
   const kubelet = kubeletDialer(options, authorities);
-  const authorityPem = () => authorities.authorityPem;
-  const rules = createStrategies({ ...options, tokens, signer: signing, authorizer, authorityPem });
+  const rules = createStrategies({
+    ...options,
+    tokens: access.tokens,
+    signer: createCertificateSigner(authorities.authority),
+    authorizer: access.authorizer,
+    authorityPem: () => authorities.authorityPem,
+  });
   const catalogue = new Catalogue([...rules.catalogue.all, ...metricsEntries({ kubelet, clock })]);
   const storageLimits = options.storageLimits ?? heapStorageLimits();
-  const durability = kept;
   const api = opened.use(
-    new LocalApi({ clock, random, logger, store, durability, catalogue, storageLimits }),
+    new LocalApi({ clock, random, logger, store, durability: kept, catalogue, storageLimits }),
   );
-  const authority = () => authorities.authorityCertificate;
-  const table = new KindTable();
-  const authenticator = createAuthenticator({ authority, tokens, clock });
-  const server = opened.use(
-    new ApiServer({
-      api: withWriteCheck(api, kept),
-      catalogue,
-      table,
-      security: createRequestSecurity({ authenticator, authorizer, log: logger }),
-      documents: createDocumentServer({ catalogue, version: versionOf(options) }),
-      streams: createStreams({ ...options, kubelet, objects: store }),
-      checks: { store: () => kept.writeProblem()?.message },
-      extraDocuments: {
-        ...issuerDocuments({ tokens, keys: authorities.tokenKeys, server: () => place.url }),
-        ...metricsDocument(options),
-      },
-      clock,
-      random,
-      logger,
-    }),
-  );
-  return {
+  const parts = {
     api,
     credentials: authorities,
     catalogue,
-    server,
     fileStore: kept,
     place,
     strategies: rules,
     store,
     storeEnd,
-    table,
+    table: new KindTable(),
   };
+  return { ...parts, server: opened.use(createServer(options, parts, access, kubelet)) };
+}
+
+function restoreObjects(kept: OpenedStore, { clock, history = defaultHistory }: LocalApiOptions) {
+  const { limit: historyLimit, ms: historyMs } = history;
+  const nowMs = () => clock.monotonicMs();
+  return VersionedStore.restore(kept.restored, { historyLimit, historyMs, historyBytes, nowMs });
+}
+
+interface AccessControl {
+  readonly tokens: ReturnType<typeof createTokenIssuer>;
+  readonly authenticator: ReturnType<typeof createAuthenticator>;
+  readonly authorizer: ReturnType<typeof createAuthorizer>;
+}
+
+function createAccessControl(
+  { clock, grants }: LocalApiOptions,
+  authorities: ServerCredentials,
+  objects: ObjectReader,
+): AccessControl {
+  const tokens = createTokenIssuer({ keys: authorities.tokenKeys, objects, clock });
+  const authority = () => authorities.authorityCertificate;
+  return {
+    tokens,
+    authenticator: createAuthenticator({ authority, tokens, clock }),
+    authorizer: createAuthorizer({ objects, grants }),
+  };
+}
+
+/** Creates the HTTP server of the API, which does not listen yet. */
+function createServer(
+  options: LocalApiOptions,
+  { api, catalogue, credentials, fileStore, place, store, table }: Omit<Parts, 'server'>,
+  { tokens, authenticator, authorizer }: AccessControl,
+  kubelet: KubeletDialer,
+): ApiServer {
+  const { clock, random, logger } = options;
+  return new ApiServer({
+    api: withWriteCheck(api, fileStore),
+    catalogue,
+    table,
+    security: createRequestSecurity({ authenticator, authorizer, log: logger }),
+    documents: createDocumentServer({ catalogue, version: versionOf(options) }),
+    streams: createStreams({ ...options, kubelet, objects: store }),
+    checks: { store: () => fileStore.writeProblem()?.message },
+    extraDocuments: {
+      ...issuerDocuments({ tokens, keys: credentials.tokenKeys, server: () => place.url }),
+      ...metricsDocument(options),
+    },
+    clock,
+    random,
+    logger,
+  });
 }
 
 /** Opens the persistent state: the store and the credentials. */

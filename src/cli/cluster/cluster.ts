@@ -1,12 +1,18 @@
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { type ApiConnections, callMetrics, createApiClients } from '../../api/index.ts';
+import { type ApiClients, type ApiConnections, callMetrics, createApiClients } from '../../api/index.ts';
 import { evictionThresholds, type LoadedConfig } from '../../config/index.ts';
 import type { CriClient } from '../../cri/index.ts';
 import { ClusterNode } from '../../kubelet/cluster/index.ts';
 import type { BackgroundLoops, KubeletEndpoints, KubeletSettings } from '../../kubelet/index.ts';
 import type { Clock, Logger, MetricRegistry, Random } from '../../lib/index.ts';
-import { diskBytes, goArchitecture, hostNodeMachine, type NodeSettings } from '../../node/index.ts';
+import {
+  diskBytes,
+  goArchitecture,
+  hostNodeMachine,
+  type MachineCapacity,
+  type NodeSettings,
+} from '../../node/index.ts';
 import { type ClusterCopies, clusterCopies } from '../../objects/index.ts';
 import { cpuCount, declaredFeatures } from '../../resources/index.ts';
 import { realRuntimeFiles } from '../../runtime/index.ts';
@@ -56,33 +62,11 @@ export async function openCluster(
   signal: AbortSignal,
 ): Promise<Cluster> {
   const { config, flags } = loaded;
-  const connection = {
-    clock: deps.clock,
-    logger: deps.logger,
-    userAgent: `kubeling/${kubernetesVersion} (linux/${goArchitecture(process.arch)})`,
-    environment: process.env,
-  };
-  const access = await openClientAccess(
-    { ...connection, ...deps, loaded, nodeName: settings.nodeName },
-    signal,
-  );
-  const clients = createApiClients({
-    ...connection,
-    kubeconfig: access.kubeconfig,
-    onCall: callMetrics(deps.metrics),
-    ...ratesOf(config),
-    heartbeatMs: Math.min(config.nodeStatusUpdateFrequencyMs, config.nodeLeaseDurationSeconds * 1_000),
-  });
-  deps.live?.onChange(['kubeAPIQPS', 'kubeAPIBurst', 'eventRecordQPS', 'eventBurst'], (changed) =>
-    clients.setRates(ratesOf(changed)),
-  );
-  access.stored?.use(clients.main);
-  access.stored?.certificate.onRotated(() => clients.reload());
+  const { access, clients } = await openClients(loaded, settings.nodeName, deps, signal);
   // The root directory must exist for its file system size to be read.
   await mkdir(flags.rootDir, { recursive: true, mode: 0o750 });
   const disk = new DiskSize(flags.rootDir, deps.clock);
   await disk.refresh();
-  const { capacity } = settings;
   let { port } = config;
   const node = new ClusterNode({
     ...deps,
@@ -93,15 +77,8 @@ export async function openCluster(
     node: nodeSettings(loaded, settings, () => port),
     changeDetection: config.configMapAndSecretChangeDetectionStrategy,
     syncFrequencyMs: config.syncFrequencyMs,
-    capacity: () => ({
-      milliCpu: capacity.milliCpu,
-      memory: capacity.memoryBytes,
-      ephemeralStorage: disk.bytes(),
-      hugePages: capacity.hugePages ?? new Map(),
-      swap: Number(settings.node.swapCapacity),
-    }),
+    capacity: () => nodeCapacity(settings, disk),
   });
-  const names = [...new Set([settings.nodeName, flags.hostnameOverride || hostname()])];
   return {
     node,
     readyChecks: certificateChecks(access),
@@ -111,12 +88,7 @@ export async function openCluster(
         rootDir: flags.rootDir,
         certDirectory: flags.certDir,
         nodeName: settings.nodeName,
-        // The signer checks the status of the Node object, so a certificate cannot be requested
-        // before the first status update.
-        nodeAddresses: () => [
-          ...names,
-          ...(config.serverTLSBootstrap ? node.link.nodeIps() : options.kubelet.nodeIps()),
-        ],
+        nodeAddresses: certifiedAddresses(loaded, settings.nodeName, node, options.kubelet),
         api: clients.main,
         images: () => options.kubelet.images(),
         stats: await options.kubelet.statistics.pages(),
@@ -130,6 +102,59 @@ export async function openCluster(
       clients.close();
       access[Symbol.dispose]();
     },
+  };
+}
+
+/** Opens the clients of the API server with the credentials of the node, which may be rotated. */
+async function openClients(
+  loaded: LoadedConfig,
+  nodeName: string,
+  deps: ClusterDeps,
+  signal: AbortSignal,
+): Promise<{ readonly access: ClientAccess; readonly clients: ApiClients }> {
+  const { config } = loaded;
+  const connection = {
+    clock: deps.clock,
+    logger: deps.logger,
+    userAgent: `kubeling/${kubernetesVersion} (linux/${goArchitecture(process.arch)})`,
+    environment: process.env,
+  };
+  const access = await openClientAccess({ ...connection, ...deps, loaded, nodeName }, signal);
+  const clients = createApiClients({
+    ...connection,
+    kubeconfig: access.kubeconfig,
+    onCall: callMetrics(deps.metrics),
+    ...ratesOf(config),
+    heartbeatMs: Math.min(config.nodeStatusUpdateFrequencyMs, config.nodeLeaseDurationSeconds * 1_000),
+  });
+  deps.live?.onChange(['kubeAPIQPS', 'kubeAPIBurst', 'eventRecordQPS', 'eventBurst'], (changed) =>
+    clients.setRates(ratesOf(changed)),
+  );
+  access.stored?.use(clients.main);
+  access.stored?.certificate.onRotated(() => clients.reload());
+  return { access, clients };
+}
+
+/** The names and addresses of the serving certificate. */
+function certifiedAddresses(
+  { config, flags }: LoadedConfig,
+  nodeName: string,
+  node: ClusterNode,
+  kubelet: KubeletEndpoints,
+): () => readonly string[] {
+  const names = [...new Set([nodeName, flags.hostnameOverride || hostname()])];
+  // The signer checks the status of the Node object, so a certificate cannot be requested before
+  // the first status update.
+  return () => [...names, ...(config.serverTLSBootstrap ? node.link.nodeIps() : kubelet.nodeIps())];
+}
+
+function nodeCapacity({ capacity, node }: KubeletSettings, disk: DiskSize): MachineCapacity {
+  return {
+    milliCpu: capacity.milliCpu,
+    memory: capacity.memoryBytes,
+    ephemeralStorage: disk.bytes(),
+    hugePages: capacity.hugePages ?? new Map(),
+    swap: Number(node.swapCapacity),
   };
 }
 

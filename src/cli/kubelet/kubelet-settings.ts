@@ -11,6 +11,7 @@ import {
 import type { NodeEvent } from '../../journal/index.ts';
 import type { KubeletSettings, NodeMachine } from '../../kubelet/index.ts';
 import {
+  type CgroupLayout,
   type Clock,
   detectCgroupLayout,
   hostUnresponsiveMounts,
@@ -33,6 +34,7 @@ import {
   hostDeviceHost,
   hostKernelLog,
   hostProcesses,
+  type MachineFacts,
   type MachineFiles,
   maxPods,
   OwnOomScore,
@@ -138,6 +140,62 @@ export async function ownPidLimits(): Promise<PidLimits | undefined> {
 
 /** Combines the configuration with facts of this machine. */
 export async function kubeletSettings({ config, flags, gates }: LoadedConfig): Promise<KubeletSettings> {
+  const machine = await checkedMachine({ config, flags });
+  const { capacity, layout } = machine;
+  const enabledGates = new Set<string>(gates.list().flatMap(({ name, enabled }) => (enabled ? [name] : [])));
+  return {
+    nodeName: flags.hostnameOverride || hostname().toLowerCase(),
+    nodeIps: flags.nodeIps.length > 0 ? flags.nodeIps : ownAddresses(),
+    nodeLabels: { 'kubernetes.io/arch': goArchitecture(process.arch), ...flags.nodeLabels },
+    rootDir: flags.rootDir,
+    podLogsDir: config.podLogsDir,
+    logLinksDir: containerLogLinks,
+    ...staticPodSettings(config),
+    syncFrequencyMs: config.syncFrequencyMs,
+    volumeStatsMs: config.volumeStatsAggPeriodMs,
+    runtimeSocket: socketOf(config.containerRuntimeEndpoint),
+    ...cgroupSettings({ config, flags }, layout),
+    capacity,
+    reserved: reservedAmount(config),
+    withheld: withheldAmount(config, capacity, hardThreshold(config, 'memory.available')),
+    maxPods: maxPods(config, capacity.milliCpu),
+    node: linuxNode(config, machine),
+    exclusiveResources: exclusiveResourceSettings({ config, gates }, capacity.memoryBytes),
+    exclusive: {
+      cpu: config.cpuManagerPolicy === 'static',
+      memory: config.memoryManagerPolicy === 'Static',
+    },
+    selinux: await selinuxFacts(gates),
+    thermalThrottlePaths: await thermalThrottlePaths(),
+    kernel: {
+      sysctls: { kernelRelease: release(), allowedUnsafe: config.allowedUnsafeSysctls },
+      appArmor: await appArmor(),
+    },
+    shutdownGroups: await groupsOfShutdown(config),
+    ...podSettings(config, flags),
+    images: {
+      verification: verificationPolicy(config),
+      plugins: await credentialPlugins({ flags, gates }),
+    },
+    ...imageSettings(config),
+    containerLogs: containerLogPolicy(config),
+    eviction: evictionSettings(config, flags),
+    gc: containerGcPolicy(flags),
+    isGateEnabled: (gate) => enabledGates.has(gate),
+  };
+}
+
+interface MachineState {
+  readonly layout: CgroupLayout;
+  readonly facts: MachineFacts;
+  readonly capacity: KubeletSettings['capacity'];
+}
+
+/** Reads the facts of this machine; throws if the configuration does not allow or fit it. */
+async function checkedMachine({
+  config,
+  flags,
+}: Pick<LoadedConfig, 'config' | 'flags'>): Promise<MachineState> {
   const layout = await detectCgroupLayout(realCgroupHost());
   const facts = await readMachineFacts(factFiles, layout);
   checkMachine(
@@ -150,10 +208,9 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     facts,
     layout.version,
   );
-  const memoryBytes = totalmem();
   const capacity = {
     milliCpu: availableParallelism() * 1_000,
-    memoryBytes,
+    memoryBytes: totalmem(),
     pids: facts.pids,
     hugePages: facts.hugePages,
   };
@@ -162,101 +219,108 @@ export async function kubeletSettings({ config, flags, gates }: LoadedConfig): P
     disk: hardThreshold(config, 'nodefs.available'),
   };
   checkReservations(config, { ...capacity, diskBytes: await sharedDiskBytes({ config, flags }) }, free);
-  const enabledGates = new Set<string>(gates.list().flatMap(({ name, enabled }) => (enabled ? [name] : [])));
+  return { layout, facts, capacity };
+}
+
+function staticPodSettings(config: LoadedConfig['config']) {
   return {
-    nodeName: flags.hostnameOverride || hostname().toLowerCase(),
-    nodeIps: flags.nodeIps.length > 0 ? flags.nodeIps : ownAddresses(),
-    rootDir: flags.rootDir,
-    podLogsDir: config.podLogsDir,
-    logLinksDir: containerLogLinks,
     staticPodPath: config.staticPodPath,
     staticPodUrl: config.staticPodURL,
     staticPodUrlHeader: config.staticPodURLHeader,
     fileCheckMs: config.fileCheckFrequencyMs,
     httpCheckMs: config.httpCheckFrequencyMs,
-    syncFrequencyMs: config.syncFrequencyMs,
-    volumeStatsMs: config.volumeStatsAggPeriodMs,
+  } satisfies Partial<KubeletSettings>;
+}
+
+function cgroupSettings(
+  { config, flags }: Pick<LoadedConfig, 'config' | 'flags'>,
+  { version }: CgroupLayout,
+) {
+  return {
     systemCgroups: {
       kubelet: config.kubeletCgroups || undefined,
       runtime: flags.runtimeCgroups || undefined,
       misc: config.systemCgroups || undefined,
     },
-    runtimeSocket: socketOf(config.containerRuntimeEndpoint),
     cgroupRoot: config.cgroupRoot || '/',
     cgroupDriver: config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
     cgroupsPerQos: config.cgroupsPerQOS,
-    nodeLabels: { 'kubernetes.io/arch': goArchitecture(process.arch), ...flags.nodeLabels },
-    capacity,
-    reserved: reservedAmount(config),
-    withheld: withheldAmount(config, capacity, free.memory),
-    kubepodsWeight: flags.kubepodsWeight === 'capacity' ? 'capacity' : `proportional-v${layout.version}`,
+    kubepodsWeight: flags.kubepodsWeight === 'capacity' ? 'capacity' : `proportional-v${version}`,
     reservedCgroups: reservedCgroups(config),
-    node: {
-      cgroups: layout.version === 2 ? 'v2' : 'v1',
-      memoryCapacity: BigInt(memoryBytes),
-      swapCapacity: facts.swapBytes,
-      swapController: facts.swapController,
-      swapBehavior: config.memorySwap.swapBehavior === 'LimitedSwap' ? 'LimitedSwap' : 'NoSwap',
-      hugePageSizes:
-        layout.version === 1 && !layout.controllers.has('hugetlb') ? [] : [...facts.hugePages.keys()],
-      cpuQuota: config.cpuCFSQuota ? 'enforced' : 'off',
-      cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
-      oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
-    },
-    exclusiveResources: exclusiveResourceSettings({ config, gates }, memoryBytes),
-    selinux: await selinuxFacts(gates),
-    attaching: config.enableControllerAttachDetach ? 'cluster' : 'node',
-    thermalThrottlePaths: await thermalThrottlePaths(),
-    kernel: {
-      sysctls: { kernelRelease: release(), allowedUnsafe: config.allowedUnsafeSysctls },
-      appArmor: await appArmor(),
-    },
+  } satisfies Partial<KubeletSettings>;
+}
+
+/** What this node offers to the containers of its pods. */
+function linuxNode(
+  config: LoadedConfig['config'],
+  { layout, facts, capacity }: MachineState,
+): KubeletSettings['node'] {
+  return {
+    cgroups: layout.version === 2 ? 'v2' : 'v1',
+    memoryCapacity: BigInt(capacity.memoryBytes),
+    swapCapacity: facts.swapBytes,
+    swapController: facts.swapController,
+    swapBehavior: config.memorySwap.swapBehavior === 'LimitedSwap' ? 'LimitedSwap' : 'NoSwap',
+    hugePageSizes:
+      layout.version === 1 && !layout.controllers.has('hugetlb') ? [] : [...facts.hugePages.keys()],
+    cpuQuota: config.cpuCFSQuota ? 'enforced' : 'off',
+    cpuPeriodUs: BigInt(Math.round(config.cpuCFSQuotaPeriodMs * 1_000)),
+    oomKills: config.singleProcessOOMKill === true ? 'process' : 'container',
+  };
+}
+
+/** The settings that apply to each pod. */
+function podSettings(config: LoadedConfig['config'], flags: LoadedConfig['flags']) {
+  return {
     idsPerPod: config.userNamespaces?.idsPerPod,
-    shutdownGroups: await groupsOfShutdown(config),
     podPidsLimit: config.podPidsLimit,
     clusterDns: config.clusterDNS,
     clusterDomain: config.clusterDomain,
     resolvConf: config.resolvConf,
     seccompFallback: config.seccompDefault ? 'RuntimeDefault' : 'Unconfined',
-    maxPods: maxPods(config, capacity.milliCpu),
     hookLimitMs: flags.hookTimeoutMs,
+    maxRestartWaitMs: config.crashLoopBackOff.maxContainerRestartPeriodMs ?? 300_000,
+    attaching: config.enableControllerAttachDetach ? 'cluster' : 'node',
     emptyDirQuota: flags.emptyDirQuota ? 'enforced' : 'off',
     deadVolumes: flags.detachDeadVolumes ? 'detach' : 'keep',
-    exclusive: {
-      cpu: config.cpuManagerPolicy === 'static',
-      memory: config.memoryManagerPolicy === 'Static',
-    },
-    maxRestartWaitMs: config.crashLoopBackOff.maxContainerRestartPeriodMs ?? 300_000,
-    images: {
-      verification: verificationPolicy(config),
-      plugins: await credentialPlugins({ flags, gates }),
-    },
+  } satisfies Partial<KubeletSettings>;
+}
+
+function imageSettings(config: LoadedConfig['config']) {
+  return {
     pulls: {
       maxParallel: config.serializeImagePulls ? 1 : config.maxParallelImagePulls,
       qps: config.registryPullQPS,
       burst: config.registryBurst,
     },
-    containerLogs: containerLogPolicy(config),
     imageGc: {
       highPercent: config.imageGCHighThresholdPercent,
       lowPercent: config.imageGCLowThresholdPercent,
       minAgeMs: config.imageMinimumGCAgeMs,
       maxAgeMs: config.imageMaximumGCAgeMs,
     },
-    eviction: {
-      thresholds: evictionThresholds(config),
-      transitionMs: config.evictionPressureTransitionPeriodMs,
-      maxPodGraceSeconds: config.evictionMaxPodGracePeriod,
-      localStorage: config.localStorageCapacityIsolation ? 'limited' : 'unlimited',
-      memoryGuard: flags.evictionMemoryGuard ? 'on' : 'off',
-      memoryNotification: config.kernelMemcgNotification ? 'kernel' : undefined,
-    },
-    gc: {
-      minAgeMs: flags.minimumContainerTtlMs,
-      maxPerContainer: flags.maxDeadContainersPerContainer,
-      maxContainers: flags.maxDeadContainers,
-    },
-    isGateEnabled: (gate) => enabledGates.has(gate),
+  } satisfies Partial<KubeletSettings>;
+}
+
+function evictionSettings(
+  config: LoadedConfig['config'],
+  flags: LoadedConfig['flags'],
+): KubeletSettings['eviction'] {
+  return {
+    thresholds: evictionThresholds(config),
+    transitionMs: config.evictionPressureTransitionPeriodMs,
+    maxPodGraceSeconds: config.evictionMaxPodGracePeriod,
+    localStorage: config.localStorageCapacityIsolation ? 'limited' : 'unlimited',
+    memoryGuard: flags.evictionMemoryGuard ? 'on' : 'off',
+    memoryNotification: config.kernelMemcgNotification ? 'kernel' : undefined,
+  };
+}
+
+function containerGcPolicy(flags: LoadedConfig['flags']): KubeletSettings['gc'] {
+  return {
+    minAgeMs: flags.minimumContainerTtlMs,
+    maxPerContainer: flags.maxDeadContainersPerContainer,
+    maxContainers: flags.maxDeadContainers,
   };
 }
 

@@ -85,26 +85,9 @@ const loopback = '127.0.0.1';
 const endWithinMs = 5_000;
 
 export async function openNode(options: NodeOptions): Promise<Node> {
-  const { clock, random, logger, metrics, cri, settings, cluster, runtimeObserved = () => {} } = options;
+  const { clock, logger, metrics, cri, settings } = options;
   const listening = new ListeningPorts(settings.runtimeSocket);
-  const kubelet = await Kubelet.create(
-    { ...settings, nodePorts: () => listening.ports },
-    {
-      clock,
-      random,
-      logger,
-      metrics,
-      cri,
-      machine: realMachine(),
-      credentialHost: credentialHost(clock, options.workingDir),
-      runtimeChecked: (error) => {
-        runtimeObserved(error);
-        cluster?.hint();
-      },
-      cluster: cluster?.link,
-    },
-    options.runtimeName,
-  );
+  const kubelet = await createKubelet(options, () => listening.ports);
   const { live, ready } = kubelet.endpoints.health;
   const { vitalChecks = [], readyChecks = [] } = options;
   const health = healthRoutes([...live, ...vitalChecks], [...ready, ...readyChecks]);
@@ -148,6 +131,28 @@ export async function openNode(options: NodeOptions): Promise<Node> {
       }
     },
   };
+}
+
+function createKubelet(
+  { clock, random, logger, metrics, cri, settings, cluster, runtimeName, ...options }: NodeOptions,
+  nodePorts: NonNullable<KubeletSettings['nodePorts']>,
+): Promise<Kubelet> {
+  const { runtimeObserved = () => {} } = options;
+  const deps = {
+    clock,
+    random,
+    logger,
+    metrics,
+    cri,
+    machine: realMachine(),
+    credentialHost: credentialHost(clock, options.workingDir),
+    runtimeChecked: (error: unknown) => {
+      runtimeObserved(error);
+      cluster?.hint();
+    },
+    cluster: cluster?.link,
+  };
+  return Kubelet.create({ ...settings, nodePorts }, deps, runtimeName);
 }
 
 /**

@@ -26,7 +26,7 @@ import type { Cluster, ClusterDeps } from '../cluster/cluster.ts';
 import type { ClusterServers, ClusterServersOptions } from '../cluster/cluster-servers.ts';
 import { type Command, type CommandContext, exitCodes } from '../command.ts';
 import { applyRuntimeVersion, credentialPlugins, kubeletSettings } from '../kubelet/kubelet-settings.ts';
-import { openNode } from '../kubelet/node-process.ts';
+import { type Node, type NodeOptions, openNode } from '../kubelet/node-process.ts';
 import { DelayedSigterm } from '../process-events.ts';
 import { ConfigReload, type LiveConfig } from '../service/config-reload.ts';
 import { runAsService, type Service } from '../service/run-as-service.ts';
@@ -130,76 +130,118 @@ interface NodeParts {
   readonly live: LiveConfig;
 }
 
-async function runNode(
-  loaded: LoadedConfig,
-  context: CommandContext,
-  { logger, verbosity, vitalChecks, service, live }: NodeParts,
-): Promise<void> {
+async function runNode(loaded: LoadedConfig, context: CommandContext, parts: NodeParts): Promise<void> {
   const { clock, random, signal } = context;
-  const { config } = loaded;
+  const { logger, live } = parts;
   const metrics = new MetricRegistry({ onError: (error) => logger.error('Failed to collect metric', error) });
   const cri = connect(loaded, metrics, context);
   try {
     const { runtimeName, runtimeVersion } = await cri.checkVersion(signal);
     logger.info('Connected to container runtime', { runtime: runtimeName, version: runtimeVersion });
     const deps = { cri, clock, random, logger, metrics };
-    const directories = { rootDir: loaded.flags.rootDir, podLogsDir: config.podLogsDir };
-    const events = await prepareDirectories(directories, clock, signal);
-    await reportOpenManifests(config.staticPodPath, logger);
-    const settings = await applyRuntimeVersion(await kubeletSettings(loaded), loaded, deps, signal);
-    const alone = { ...settings, startEvents: [...events, ...(settings.startEvents ?? [])] };
+    const settings = await prepareMachine(loaded, deps, signal);
     const runtime = { name: runtimeName, version: runtimeVersion };
-    await using cluster = await join(loaded, alone, { ...deps, runtime, live }, signal);
-    const isServed = cluster !== undefined || canServeWithoutApi(config);
-    // The loopback server also reports problems of the TLS server, such as a missing certificate,
-    // which clients of the TLS server could not read.
-    const served: { problem?: () => string | undefined } = {};
-    const readyChecks = [
-      ...(cluster?.readyChecks ?? []),
-      ...(isServed ? [{ name: 'serving-certificate', problem: () => served.problem?.() }] : []),
-    ];
-    const node = await openNode({
-      ...deps,
-      ...(cluster === undefined
-        ? { settings: alone }
-        : { settings: { ...alone, apiPods: 'expected' }, cluster: cluster.node }),
-      // With a TLS server for remote clients, the loopback server uses any free port.
-      port: isServed ? 0 : config.port,
-      laterPorts: isServed ? [config.port, config.readOnlyPort] : [config.readOnlyPort],
-      runtimeName,
-      healthzPort: config.healthzPort,
-      healthzAddress: config.healthzBindAddress,
-      whenPortInUse: 'fail',
-      workingDir: process.cwd(),
-      streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
-      vitalChecks,
-      readyChecks,
-    });
-    const { kubelet } = node;
-    const shown = { ...deps, loaded, kubelet: kubelet.endpoints, verbosity, vitalChecks, readyChecks };
-    const isRead = isServed || config.readOnlyPort !== 0;
-    await using servers = isRead
-      ? await (cluster?.serve(shown) ?? serveWithoutApi({ ...shown, settings: alone }))
-      : undefined;
-    if (servers !== undefined) served.problem = () => servers.problem();
-    const port = servers?.port ?? node.port;
-    logger.info('Serving kubelet on loopback', { port, healthzPort: config.healthzPort });
-    const { shutdown } = kubelet.control;
-    const { health } = kubelet.endpoints;
-    const isOrdered = loaded.flags.shutdownOnSigterm && shutdown !== undefined;
-    using podsFirst = isOrdered
-      ? new DelayedSigterm(signal, (inner) => shutdown.terminatePods(inner))
-      : undefined;
-    const end = podsFirst?.signal ?? signal;
-    await Promise.all([
-      node.run(end),
-      servers?.run(end),
-      service.started(health),
-      runFirewall(loaded, deps, end),
-    ]);
+    await using cluster = await join(loaded, settings, { ...deps, runtime, live }, signal);
+    await runServers(loaded, { ...deps, runtimeName, settings, cluster }, parts, signal);
   } finally {
     cri.close();
   }
+}
+
+type NodeDeps = Omit<ClusterDeps, 'runtime' | 'live'>;
+
+interface ServersOptions extends NodeDeps {
+  readonly runtimeName: string;
+  /** The settings of the kubelet without a cluster. */
+  readonly settings: KubeletSettings;
+  readonly cluster: Cluster | undefined;
+}
+
+/** Opens the kubelet and its servers, and runs them until aborted. */
+async function runServers(
+  loaded: LoadedConfig,
+  { runtimeName, settings, cluster, ...deps }: ServersOptions,
+  { verbosity, vitalChecks, service }: NodeParts,
+  signal: AbortSignal,
+): Promise<void> {
+  const { config } = loaded;
+  const isServed = cluster !== undefined || canServeWithoutApi(config);
+  // The loopback server also reports problems of the TLS server, such as a missing certificate,
+  // which clients of the TLS server could not read.
+  const served: { problem?: () => string | undefined } = {};
+  const readyChecks = [
+    ...(cluster?.readyChecks ?? []),
+    ...(isServed ? [{ name: 'serving-certificate', problem: () => served.problem?.() }] : []),
+  ];
+  const node = await openNode({
+    ...deps,
+    ...(cluster === undefined
+      ? { settings }
+      : { settings: { ...settings, apiPods: 'expected' }, cluster: cluster.node }),
+    ...listenSettings(config, isServed ? 'served' : 'loopback-only'),
+    runtimeName,
+    workingDir: process.cwd(),
+    vitalChecks,
+    readyChecks,
+  });
+  const { kubelet } = node;
+  const shown = { ...deps, loaded, kubelet: kubelet.endpoints, verbosity, vitalChecks, readyChecks };
+  const isRead = isServed || config.readOnlyPort !== 0;
+  await using servers = isRead
+    ? await (cluster?.serve(shown) ?? serveWithoutApi({ ...shown, settings }))
+    : undefined;
+  if (servers !== undefined) served.problem = () => servers.problem();
+  const port = servers?.port ?? node.port;
+  deps.logger.info('Serving kubelet on loopback', { port, healthzPort: config.healthzPort });
+  using podsFirst = delayedSigterm(loaded, kubelet.control, signal);
+  const end = podsFirst?.signal ?? signal;
+  await Promise.all([
+    node.run(end),
+    servers?.run(end),
+    service.started(kubelet.endpoints.health),
+    runFirewall(loaded, deps, end),
+  ]);
+}
+
+/** Prepares the machine for the kubelet; returns the settings of a kubelet without a cluster. */
+async function prepareMachine(
+  loaded: LoadedConfig,
+  deps: NodeDeps,
+  signal: AbortSignal,
+): Promise<KubeletSettings> {
+  const { podLogsDir, staticPodPath } = loaded.config;
+  const directories = { rootDir: loaded.flags.rootDir, podLogsDir };
+  const events = await prepareDirectories(directories, deps.clock, signal);
+  await reportOpenManifests(staticPodPath, deps.logger);
+  const settings = await applyRuntimeVersion(await kubeletSettings(loaded), loaded, deps, signal);
+  return { ...settings, startEvents: [...events, ...(settings.startEvents ?? [])] };
+}
+
+/**
+ * Returns the settings of the loopback and health listeners. With a TLS server for remote clients,
+ * which listens on the configured port, the loopback server uses any free port.
+ */
+function listenSettings(config: KubeletConfiguration, remote: 'served' | 'loopback-only') {
+  const { port, readOnlyPort } = config;
+  return {
+    ...(remote === 'served'
+      ? { port: 0, laterPorts: [port, readOnlyPort] }
+      : { port, laterPorts: [readOnlyPort] }),
+    healthzPort: config.healthzPort,
+    healthzAddress: config.healthzBindAddress,
+    whenPortInUse: 'fail',
+    streamingIdleMs: config.streamingConnectionIdleTimeoutMs,
+  } satisfies Partial<NodeOptions>;
+}
+
+/** Returns the signal that delays SIGTERM until the pods have stopped, if the flags ask for it. */
+function delayedSigterm(
+  { flags }: LoadedConfig,
+  { shutdown }: Node['kubelet']['control'],
+  signal: AbortSignal,
+): DelayedSigterm | undefined {
+  if (!flags.shutdownOnSigterm || shutdown === undefined) return undefined;
+  return new DelayedSigterm(signal, (inner) => shutdown.terminatePods(inner));
 }
 
 /** Keeps the firewall rules of a cluster node in place until aborted. Never rejects. */

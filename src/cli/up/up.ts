@@ -22,6 +22,7 @@ import {
   Verbosity,
   withLockFile,
 } from '../../lib/index.ts';
+import type { HostFirewall } from '../../node/index.ts';
 import type { PrintStatus } from '../command.ts';
 import { type Command, type CommandContext, exitCodes, readFlags, statusPrinter } from '../command.ts';
 import { claimDataDirectory } from '../data-directory/content.ts';
@@ -41,7 +42,7 @@ import { ownVersion } from '../version.ts';
 import { type ChosenRuntime, checkRuntime, chooseRuntime } from './choose-runtime.ts';
 import { defaultApiPort, parseListen } from './listen-address.ts';
 import type { UpApi } from './up-api.ts';
-import { openUpKubelet, type UpKubelet } from './up-kubelet.ts';
+import { openUpKubelet, type UpKubelet, type UpKubeletOptions } from './up-kubelet.ts';
 
 const flags = {
   'data-dir': dataDirFlag,
@@ -165,53 +166,75 @@ async function live(directory: DataDirectory, values: UpFlags, context: CommandC
     { directory, requested: requestedEndpoint, last, observer: criMetrics(metrics) },
     context,
   );
-  const { state, cri, unfiltered, name, version } = runtime;
   try {
-    const { endpoint } = state;
-    const shutdown = {
-      totalMs: values['shutdown-grace-period'] ?? 0,
-      criticalMs: values['shutdown-grace-period-critical-pods'] ?? 0,
-    };
-    const images = runtime.own === undefined ? ('everybodys' as const) : ('ours' as const);
-    const about = { runtime: { name, version }, cgroupRoot: dataDirectoryCgroup(directory) };
-    const given = {
-      directory,
-      endpoint,
-      cri,
-      metrics,
-      ...log,
-      ...about,
-      shutdown,
-      images,
-      sandboxesDir: runtime.own?.layout.sandboxes,
-      podMaxPids: values['pod-max-pids'],
-    };
-    const runtimeObserved = runtimeObserverOf(runtime, context);
-    // The kubelet is prepared while the runtime is checked, and is started only after the check has
-    // succeeded.
-    await using pendingKubelet = new PendingOpen(
-      pendingApi.opened.then((api) => openUpKubelet({ ...given, api, runtimeObserved }, context)),
-    );
-    const sweep = await openSweep(runtime, unfiltered, context);
-    if (runtime.selfCheck === 'due') await checkRuntime(directory, cri, context);
-    const [api, kubelet] = await Promise.all([pendingApi.opened, pendingKubelet.opened]);
-    await writeUpState(directory, {
-      ...state,
-      port: kubelet.node.port,
-      api: api?.endpoints,
-      selfCheck: 'passed',
-    });
-    using delayed = delayedSigterm(kubelet, context);
-    const { signal } = delayed ?? context;
-    await Promise.all([
-      serve(directory, api, kubelet, { ...context, signal }),
-      sweep?.run(signal),
-      firewall.run(signal).catch(() => {}),
-    ]);
+    const { logger, verbosity } = log;
+    const given = { directory, runtime, firewall, api: pendingApi.opened, logger, verbosity, metrics };
+    await runOnRuntime(given, values, context);
   } finally {
-    unfiltered.close();
+    runtime.unfiltered.close();
   }
   print('ended', 'as asked');
+}
+
+interface NodeParts extends Pick<UpKubeletOptions, 'directory' | 'metrics' | 'logger' | 'verbosity'> {
+  readonly runtime: ChosenRuntime;
+  readonly firewall: HostFirewall;
+  /** The embedded API, which may still be opening; undefined if it is disabled. */
+  readonly api: Promise<UpApi | undefined>;
+}
+
+/** Checks the runtime if necessary, and runs the kubelet on it until aborted. */
+async function runOnRuntime(parts: NodeParts, values: UpFlags, context: CommandContext): Promise<void> {
+  const { directory, runtime, firewall } = parts;
+  const { state, cri, unfiltered } = runtime;
+  const options = kubeletOptions(parts, values, runtimeObserverOf(runtime, context));
+  // The kubelet is prepared while the runtime is checked, and is started only after the check has
+  // succeeded.
+  await using pendingKubelet = new PendingOpen(
+    parts.api.then((api) => openUpKubelet({ ...options, api }, context)),
+  );
+  const sweep = await openSweep(runtime, unfiltered, context);
+  if (runtime.selfCheck === 'due') await checkRuntime(directory, cri, context);
+  const [api, kubelet] = await Promise.all([parts.api, pendingKubelet.opened]);
+  await writeUpState(directory, {
+    ...state,
+    port: kubelet.node.port,
+    api: api?.endpoints,
+    selfCheck: 'passed',
+  });
+  using delayed = delayedSigterm(kubelet, context);
+  const { signal } = delayed ?? context;
+  await Promise.all([
+    serve(directory, api, kubelet, { ...context, signal }),
+    sweep?.run(signal),
+    firewall.run(signal).catch(() => {}),
+  ]);
+}
+
+function kubeletOptions(
+  { directory, metrics, logger, verbosity, runtime }: NodeParts,
+  values: UpFlags,
+  runtimeObserved: UpKubeletOptions['runtimeObserved'],
+): Omit<UpKubeletOptions, 'api'> {
+  const { state, cri, name, version, own } = runtime;
+  return {
+    directory,
+    metrics,
+    logger,
+    verbosity,
+    cri,
+    endpoint: state.endpoint,
+    runtime: { name, version },
+    runtimeObserved,
+    images: own === undefined ? 'everybodys' : 'ours',
+    sandboxesDir: own?.layout.sandboxes,
+    cgroupRoot: dataDirectoryCgroup(directory),
+    shutdown: {
+      totalMs: values['shutdown-grace-period'] ?? 0,
+      criticalMs: values['shutdown-grace-period-critical-pods'] ?? 0,
+    },
+    podMaxPids: values['pod-max-pids'],
+  };
 }
 
 /**

@@ -23,86 +23,100 @@ const maxSlowRequests = 4;
 type CountRequest = Extract<WalkRequest, { readonly do: 'count' }>;
 
 /**
- * The main function of the thread that counts files. Its system calls block, so it must not run in
- * the main thread. Several trees are counted concurrently under one rate limit. It has few imports,
- * because every imported module is in memory twice.
+ * Counts files for the main thread, in a thread of its own because its system calls block. Several
+ * trees are counted concurrently under one rate limit. This file has few imports, because every
+ * imported module is in memory twice.
  */
-function serveWalks(port: MessagePort): void {
-  const monotonicMs = () => performance.now();
-  const sleep = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
-  const rateLimit = new RateLimit({ monotonicMs, sleep, perSecond, burst });
-  const mountPoints = mountPointsCache(monotonicMs);
-  const fewFiles = new SmallTreeCounter(() => Date.now());
-  const known = new Set<number>();
-  const stopped = new Set<number>();
-  const waiting: CountRequest[] = [];
-  const running = new Set<number>();
+class WalkServer {
+  readonly #port: MessagePort;
+  readonly #rateLimit = new RateLimit({ monotonicMs, sleep, perSecond, burst });
+  readonly #mountPoints = mountPointsCache(monotonicMs);
+  readonly #smallTrees = new SmallTreeCounter(() => Date.now());
+  readonly #known = new Set<number>();
+  readonly #stopped = new Set<number>();
+  readonly #waiting: CountRequest[] = [];
+  readonly #running = new Set<number>();
   /** The number of entries that were counted but not yet charged to the rate limit. */
-  let unspent = 0;
+  #unspent = 0;
 
-  /** Sends the reply as text, because transferring many small objects would cost more. */
-  const reply = (walkReply: WalkReply) => port.postMessage(JSON.stringify(walkReply));
-
-  async function count(tree: Tree, id: number, endMs: number): Promise<TreeResult> {
-    try {
-      const found = tree.space === 'skipped' ? {} : spaceAndQuota(tree.path);
-      const few = fewFiles.count(tree, mountPoints);
-      if (few === 'gone') return { kind: few };
-      if (few !== undefined) {
-        unspent += few.inodesUsed;
-        return { kind: 'counted', ...found, usage: few };
-      }
-      const rest = async (number: number) => {
-        await rateLimit.spend(number);
-        return stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'continue';
-      };
-      return {
-        kind: 'counted',
-        ...found,
-        usage: await walkTree(tree, { mountPoints: () => mountPoints().all, rest }),
-      };
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      return code === 'ENOENT' ? { kind: 'gone' } : { kind: 'failed', message };
-    }
+  constructor(port: MessagePort) {
+    this.#port = port;
   }
 
-  async function countTrees({ id, trees, limitMs }: CountRequest): Promise<void> {
-    const endMs = monotonicMs() + limitMs;
-    const results: TreeResult[] = [];
-    for (const tree of trees) {
-      results.push(await count(tree, id, endMs));
-      if (unspent <= entriesPerRest) continue;
-      const spent = unspent;
-      unspent = 0;
-      await rateLimit.spend(spent);
+  receive(request: WalkRequest): void {
+    if (request.do === 'ping') this.#reply({ id: 0, results: [] });
+    else if (request.do === 'count') this.#add(request);
+    else if (this.#known.has(request.id)) this.#stopped.add(request.id);
+  }
+
+  #add(request: CountRequest): void {
+    this.#known.add(request.id);
+    if (request.limitMs <= fastLimitMs) void this.#countTrees(request);
+    else {
+      this.#waiting.push(request);
+      this.#startNext();
     }
-    for (const ids of [known, running, stopped]) ids.delete(id);
-    reply({ id, results: results });
-    next();
   }
 
   /**
    * Starts the next slow request if fewer than the maximum number run. Fast requests start when
    * they arrive and never wait for slow ones.
    */
-  function next(): void {
-    const request = running.size < maxSlowRequests ? waiting.shift() : undefined;
+  #startNext(): void {
+    const request = this.#running.size < maxSlowRequests ? this.#waiting.shift() : undefined;
     if (request === undefined) return;
-    running.add(request.id);
-    void countTrees(request);
+    this.#running.add(request.id);
+    void this.#countTrees(request);
   }
 
-  port.on('message', (request: WalkRequest) => {
-    if (request.do === 'ping') return reply({ id: 0, results: [] });
-    if (request.do === 'stop') return void (known.has(request.id) && stopped.add(request.id));
-    known.add(request.id);
-    if (request.limitMs <= fastLimitMs) void countTrees(request);
-    else {
-      waiting.push(request);
-      next();
+  async #countTrees({ id, trees, limitMs }: CountRequest): Promise<void> {
+    const endMs = monotonicMs() + limitMs;
+    const results: TreeResult[] = [];
+    for (const tree of trees) {
+      results.push(await this.#count(tree, id, endMs));
+      if (this.#unspent <= entriesPerRest) continue;
+      const spent = this.#unspent;
+      this.#unspent = 0;
+      await this.#rateLimit.spend(spent);
     }
-  });
+    for (const ids of [this.#known, this.#running, this.#stopped]) ids.delete(id);
+    this.#reply({ id, results });
+    this.#startNext();
+  }
+
+  async #count(tree: Tree, id: number, endMs: number): Promise<TreeResult> {
+    try {
+      const found = tree.space === 'skipped' ? {} : spaceAndQuota(tree.path);
+      const small = this.#smallTrees.count(tree, this.#mountPoints);
+      if (small === 'gone') return { kind: small };
+      if (small !== undefined) {
+        this.#unspent += small.inodesUsed;
+        return { kind: 'counted', ...found, usage: small };
+      }
+      const rest = async (number: number) => {
+        await this.#rateLimit.spend(number);
+        return this.#stopped.has(id) || monotonicMs() > endMs ? 'stop' : 'continue';
+      };
+      const mountPoints = () => this.#mountPoints().all;
+      return { kind: 'counted', ...found, usage: await walkTree(tree, { mountPoints, rest }) };
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      return code === 'ENOENT' ? { kind: 'gone' } : { kind: 'failed', message };
+    }
+  }
+
+  /** Sends the reply as text, because transferring many small objects would cost more. */
+  #reply(walkReply: WalkReply): void {
+    this.#port.postMessage(JSON.stringify(walkReply));
+  }
+}
+
+function monotonicMs(): number {
+  return performance.now();
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
 }
 
 function mountPointsCache(monotonicMs: () => number): () => MountPoints {
@@ -163,5 +177,6 @@ if (parentPort !== null && workerData === 'disk-walk') {
   } catch {
     // Changing the priority is not permitted: the walk runs with normal priority.
   }
-  serveWalks(parentPort);
+  const server = new WalkServer(parentPort);
+  parentPort.on('message', (request: WalkRequest) => server.receive(request));
 }

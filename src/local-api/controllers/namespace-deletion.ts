@@ -192,6 +192,17 @@ function terminationConditions(
           'ContentDeletionFailed',
           '',
         ),
+    ...remainingConditions(remainders),
+  ];
+  const others = before.filter(({ type }) => !reported.some((one) => one.type === type));
+  return [...others, ...reported.map((one) => withTime(one, before, now))];
+}
+
+type NewCondition = Omit<NamespaceCondition, 'lastTransitionTime'>;
+
+/** The conditions about objects that still exist, and about finalizers that block their deletion. */
+function remainingConditions(remainders: readonly RemainingObjects[]): readonly NewCondition[] {
+  return [
     remainders.length === 0
       ? condition('NamespaceContentRemaining', [], 'ContentRemoved', 'All content successfully removed')
       : condition('NamespaceContentRemaining', [remainingMessage(remainders)], 'SomeResourcesRemain', ''),
@@ -209,11 +220,7 @@ function terminationConditions(
           '',
         ),
   ];
-  const others = before.filter(({ type }) => !reported.some((one) => one.type === type));
-  return [...others, ...reported.map((one) => withTime(one, before, now))];
 }
-
-type NewCondition = Omit<NamespaceCondition, 'lastTransitionTime'>;
 
 /** Creates a condition that is True if there is an error message. */
 function condition(

@@ -104,29 +104,10 @@ function coreResources(): readonly ResourceDefinition[] {
       fieldSelectors: ['spec.unschedulable'],
       traits: separateStatus,
     }),
-    define(serverResources.namespaces, {
-      shortNames: ['ns'],
-      verbs: standardVerbs.filter((verb) => verb !== 'deletecollection'),
-      subresources: [{ name: 'finalize', verbs: ['update'] }, status],
-      fieldSelectors: ['status.phase'],
-      deleteReturns: 'object',
-      traits: separateStatus,
-    }),
+    namespaceResource(),
     define(apiResources.configMaps, { shortNames: ['cm'] }),
     define(apiResources.secrets, { fieldSelectors: ['type'] }),
-    define(apiResources.serviceAccounts, {
-      shortNames: ['sa'],
-      subresources: [
-        {
-          name: 'token',
-          group: 'authentication.k8s.io',
-          version: 'v1',
-          kind: 'TokenRequest',
-          verbs: ['create'],
-        },
-      ],
-      deleteReturns: 'object',
-    }),
+    serviceAccountResource(),
     define(apiResources.services, {
       shortNames: ['svc'],
       categories: ['all'],
@@ -190,6 +171,33 @@ function podResource(): ResourceDefinition {
     ],
     deleteReturns: 'object',
     traits: { ...separateStatus, generation: 'counted' },
+  });
+}
+
+function namespaceResource(): ResourceDefinition {
+  return define(serverResources.namespaces, {
+    shortNames: ['ns'],
+    verbs: standardVerbs.filter((verb) => verb !== 'deletecollection'),
+    subresources: [{ name: 'finalize', verbs: ['update'] }, status],
+    fieldSelectors: ['status.phase'],
+    deleteReturns: 'object',
+    traits: separateStatus,
+  });
+}
+
+function serviceAccountResource(): ResourceDefinition {
+  return define(apiResources.serviceAccounts, {
+    shortNames: ['sa'],
+    subresources: [
+      {
+        name: 'token',
+        group: 'authentication.k8s.io',
+        version: 'v1',
+        kind: 'TokenRequest',
+        verbs: ['create'],
+      },
+    ],
+    deleteReturns: 'object',
   });
 }
 

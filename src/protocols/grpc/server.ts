@@ -1,6 +1,6 @@
 import { lstatSync, rmSync } from 'node:fs';
 import type { Http2Server, IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
-import type { Socket } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { chmodSocket } from '../../lib/index.ts';
 import { type MethodRoute, rejectCall, serveCall } from './server-call.ts';
@@ -56,13 +56,7 @@ export class GrpcServer implements AsyncDisposable {
    */
   async listen(socketPath: string): Promise<void> {
     removeSocket(socketPath);
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen(socketPath, () => {
-        this.#server.off('error', reject);
-        resolve();
-      });
-    });
+    await listenAt(this.#server, socketPath);
     chmodSocket(socketPath, 0o600);
   }
 
@@ -103,6 +97,16 @@ function removeSocket(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) rmSync(path, { force: true });
 }
 
+function listenAt(server: Server, socketPath: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(socketPath, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
 /**
  * Listens on a Unix socket like a GrpcServer, but uses hardly any memory before the first
  * connection, which loads the implementation. A failed load is retried by the next connection.
@@ -141,13 +145,7 @@ export async function serveOnDemand(
     void serve(socket);
   });
   removeSocket(socketPath);
-  await new Promise<void>((resolve, reject) => {
-    listener.once('error', reject);
-    listener.listen(socketPath, () => {
-      listener.off('error', reject);
-      resolve();
-    });
-  });
+  await listenAt(listener, socketPath);
   listener.on('error', () => {});
   // An idle listener must not keep the process running.
   listener.unref();

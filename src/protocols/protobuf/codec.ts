@@ -37,19 +37,8 @@ export function compileCodec(
   valueCodec: (type: string) => ValueCodec,
 ): Codec {
   const fields = descriptions.map((description) => compileField(description, valueCodec));
-  const byNumber: (FieldCodec | undefined)[] = [];
-  for (const field of fields) byNumber[field.number] = field;
   const empty = emptyMessages(fields);
-
-  const read = (reader: WireReader, into: Message = empty()): Message => {
-    while (!reader.done) {
-      const tag = reader.tag();
-      const field = byNumber[tag >>> 3];
-      if (field === undefined) reader.skip(tag & 7);
-      else into[field.name] = field.read(reader, tag & 7, into[field.name]);
-    }
-    return into;
-  };
+  const read = messageReader(fields, empty);
   const write = (writer: WireWriter, message: Message): void => {
     let at = '';
     try {
@@ -94,6 +83,20 @@ function emptyMessages(fields: readonly FieldCodec[]): () => Message {
     const message = { ...template };
     for (const field of fresh) message[field.name] = field.initial();
     return message;
+  };
+}
+
+function messageReader(fields: readonly FieldCodec[], empty: () => Message): Codec['read'] {
+  const byNumber: (FieldCodec | undefined)[] = [];
+  for (const field of fields) byNumber[field.number] = field;
+  return (reader, into = empty()) => {
+    while (!reader.done) {
+      const tag = reader.tag();
+      const field = byNumber[tag >>> 3];
+      if (field === undefined) reader.skip(tag & 7);
+      else into[field.name] = field.read(reader, tag & 7, into[field.name]);
+    }
+    return into;
   };
 }
 

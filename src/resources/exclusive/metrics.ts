@@ -84,6 +84,22 @@ export function cpuMetrics(
       help: 'Failed requests for exclusive CPUs.',
     })
     .with({});
+  return {
+    requested: () => requests.inc(),
+    failed: () => {
+      errors.inc();
+      if (cores === 'whole-only') count('container', 'physical_cpu', 'failed');
+    },
+    allocated: (cpus) => {
+      if (cores === 'whole-only') count('container', 'physical_cpu', 'done');
+      if (groups.idsWith('uncoreCache', cpus).length === 1) count('container', 'uncore_cache', 'done');
+    },
+    changed: cpuPoolGauges(registry, groups),
+  };
+}
+
+/** Registers the gauges of the shared and the exclusive CPUs, and returns how to set them. */
+function cpuPoolGauges(registry: MetricRegistry, groups: CpuTopology): CpuObserver['changed'] {
   const shared = registry
     .gauge({
       name: 'kubelet_cpu_manager_shared_pool_size_millicores',
@@ -101,22 +117,11 @@ export function cpuMetrics(
     help: 'Exclusively assigned CPUs by NUMA node.',
     labels: ['numa_node'],
   });
-  return {
-    requested: () => requests.inc(),
-    failed: () => {
-      errors.inc();
-      if (cores === 'whole-only') count('container', 'physical_cpu', 'failed');
-    },
-    allocated: (cpus) => {
-      if (cores === 'whole-only') count('container', 'physical_cpu', 'done');
-      if (groups.idsWith('uncoreCache', cpus).length === 1) count('container', 'uncore_cache', 'done');
-    },
-    changed: (sharedCpus, cpus) => {
-      shared.set(sharedCpus * 1_000);
-      exclusive.set(cpus.size);
-      for (const id of groups.ids('numaNode'))
-        perNode.with({ numa_node: `${id}` }).set(groups.cpusIn('numaNode', id).intersection(cpus).size);
-    },
+  return (sharedCpus, cpus) => {
+    shared.set(sharedCpus * 1_000);
+    exclusive.set(cpus.size);
+    for (const id of groups.ids('numaNode'))
+      perNode.with({ numa_node: `${id}` }).set(groups.cpusIn('numaNode', id).intersection(cpus).size);
   };
 }
 
