@@ -167,7 +167,7 @@ describe('EvictionManager', () => {
       '0 conditions [MemoryPressure]',
       '0 event node EvictionThresholdMet: Attempting to reclaim memory',
       '0 event b Evicted memory',
-      '0 kill b within 1 s: The node was low on resource: memory. Threshold quantity: 100, available: -250. (told)',
+      '0 kill b within 1 s: The node was low on resource: memory. Threshold quantity: 100, available: -250. (reported)',
       '0.5 counted memory.available',
       '1.5 garbage',
     ]);
@@ -300,7 +300,7 @@ describe('EvictionManager', () => {
     assert.deepEqual(kills(world.story), ['a', 'c']);
     assert.match(
       world.story.find((line) => line.includes('kill a')) ?? '',
-      /kill a within 1 s: Usage of EmptyDir volume "v" exceeds the limit "10"\. \(not-told\)$/,
+      /kill a within 1 s: Usage of EmptyDir volume "v" exceeds the limit "10"\. \(unreported\)$/,
     );
     assert.equal(world.story.filter((line) => line.endsWith('counted emptydirfs.limit')).length, 2);
     await clock.advance(10_000);

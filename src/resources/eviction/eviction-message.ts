@@ -112,7 +112,7 @@ export const evictedReason = 'Evicted';
 export interface EvictionDecision {
   readonly message: string;
   /**
-   * `told` adds the condition DisruptionTarget to the status of the evicted pod; `not-told` is used
+   * `reported` adds the condition DisruptionTarget to the status of the evicted pod; `unreported` is used
    * for pods that exceeded their own limits.
    */
   readonly disruption: 'reported' | 'unreported';
