@@ -20,8 +20,8 @@ export const names = (word: string, count: number): readonly string[] =>
   Array.from({ length: count }, (_, index) => `${word}${index}`);
 
 /**
- * Measures the same pods, one group at a time: minimal pods over bare CRI, the pods over bare CRI
- * as a kubelet starts them, and the pods through the kubelet.
+ * Measures pods in three ways, one group of pod names at a time: minimal pods over bare CRI, pods
+ * over bare CRI with the settings of a kubelet, and pods through the kubelet.
  */
 export async function besideFloor(
   runtime: PrivateRuntime,

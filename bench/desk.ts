@@ -46,7 +46,10 @@ export class Desk implements Measured, AsyncDisposable {
   readonly #reflector: Reflector<Pod>;
   readonly #spec: PodSpecOf;
 
-  /** Pods are created with the permissions of the kubeconfig. */
+  /**
+   * Connects to the API server of the kubeconfig; pods are created with the permissions of the
+   * kubeconfig's user.
+   */
   constructor(kubeconfig: string, spec: PodSpecOf) {
     const { logger } = collectLogs(clock);
     this.#spec = spec;

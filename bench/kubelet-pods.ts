@@ -56,7 +56,7 @@ async function appear(node: KubelingNode, watch: RuntimeWatch, pods: readonly st
   watch.reset();
   const { ms } = await timed(async () => {
     await Promise.all(reveals.map((reveal) => reveal()));
-    // The runtime emits a start event for the sandbox as well as for the container.
+    // Two start events per pod: the runtime emits one for the sandbox and one for the container.
     await watch.seen('start', 2 * pods.length);
     await watch.lastRuns();
   });
@@ -82,7 +82,8 @@ async function restarts(runtime: PrivateRuntime, node: KubelingNode, watch: Runt
     const [exit] = await watch.seen('exit', 1);
     sides.ours.push((again?.atMs ?? Number.NaN) - (exit?.atMs ?? Number.NaN));
     await node.take(`${name}.yaml`);
-    // One delete event for the sandbox and one for each of the two containers.
+    // One delete event for the sandbox and one for each of its two containers: the one that exited
+    // and its replacement.
     await watch.seen('delete', 3);
   }
   compare('container exited to running again', sides, 'p50 + 40 ms');

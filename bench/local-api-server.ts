@@ -96,7 +96,10 @@ function figures(): ServerFigures {
   };
 }
 
-/** Node.js counts unsent bytes in the buffer of the response, in that of its socket, or in both. */
+/**
+ * Node.js may count the same unsent bytes in the buffer of the response, in that of its socket, or
+ * in both, so the larger count is returned.
+ */
 function bytesWaiting({ writableLength, socket }: ServerResponse): number {
   return Math.max(writableLength, socket?.writableLength ?? 0);
 }

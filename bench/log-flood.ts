@@ -7,9 +7,9 @@ import type { InProcessNode } from '../test/in-process-node.ts';
 const lineBytes = 1_024;
 
 /**
- * The number of lines in the file that the container writes again and again, so line numbers
- * restart at 0 after this many lines: no program in the container can generate numbers as fast as
- * it can write.
+ * The number of lines in the file that the container prints again and again, because `cat` is
+ * faster than any program in the container that generates numbers. So the line numbers restart at 0
+ * after this many lines.
  */
 const linesOfBlock = 20_011;
 

@@ -25,7 +25,7 @@ const idleSeconds = 120;
 const run = promisify(execFile);
 const nodeName = hostname().toLowerCase();
 
-/** One volume of each kind that nearly every pod has. */
+/** Four volumes, one of each kind that pods commonly use. */
 const fourVolumes = [
   { name: 'token', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } },
   { name: 'settings', configMap: { name: 'settings' } },

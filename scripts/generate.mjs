@@ -87,7 +87,10 @@ function readProtos({ package: directory, protos }) {
   return all;
 }
 
-/** Nested types are moved to the top level, where two of them may get the same name. */
+/**
+ * Throws if two types have the same name, which is possible because nested types are moved to the
+ * top level.
+ */
 function refuseTwins(definitions) {
   const seen = new Set();
   for (const { name } of definitions) {

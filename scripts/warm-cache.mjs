@@ -10,6 +10,6 @@ const isLoaded = (path) => path.endsWith('.ts') && !path.endsWith('.test.ts') &&
 const load = (path) => import(pathToFileURL(join(source, path)).href);
 
 for (const path of await readdir(source, { recursive: true })) if (isLoaded(path)) await load(path);
-// main.ts runs a command when it is loaded: `version` has no side effects.
+// main.ts runs a command when it is loaded; `version` is used here because it has no side effects.
 process.argv.splice(2, Number.POSITIVE_INFINITY, 'version');
 await load('main.ts');

@@ -6,8 +6,9 @@ import { flushOutput, runCli, sealInheritedDescriptors, watchProcess } from './c
 import { realClock, systemRandom } from './lib/index.ts';
 
 const root = new AbortController();
-// Between bind and chmod a Unix socket is accessible to every user that the umask allows;
-// containerd and its shims inherit this umask for their sockets.
+// Removes the write permission of group and others: between bind and chmod a Unix socket is
+// accessible to every user that the umask allows, and containerd and its shims inherit this umask
+// for their sockets.
 process.umask(process.umask() | 0o022);
 sealInheritedDescriptors(process.argv);
 watchProcess(process, root);

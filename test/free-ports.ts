@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
 /**
- * Below the ephemeral port range of Linux (32768 and up), so that no outgoing connection uses a
- * port between the check and its use.
+ * The ports are below the ephemeral port range of Linux (32768 and up), so that no outgoing
+ * connection uses a port between the check and its use.
  */
 const firstPort = 20_000;
 const lastPort = 30_000;

@@ -21,7 +21,7 @@ export interface InProcessOptions extends PrivateRuntimeOptions {
   /** Flags of the kubelet in addition to those that set its directories. */
   readonly flags?: readonly string[];
   readonly settings?: (dataDir: string) => Partial<KubeletSettings>;
-  /** Changes the dependencies of each kubelet that is started. */
+  /** Changes the dependencies (`KubeletDeps`) of each kubelet that the node starts. */
   readonly aroundDeps?: (deps: KubeletDeps, runtime: PrivateRuntime) => KubeletDeps;
 }
 
@@ -78,7 +78,7 @@ export class InProcessNode implements AsyncDisposable {
     return this.path('logs');
   }
 
-  /** Starts a new kubelet on the state that earlier ones have left. */
+  /** Starts a new kubelet with the state on disk that earlier kubelets have left. */
   async start(changed: Partial<KubeletSettings> = {}): Promise<void> {
     const { cri } = this.runtime;
     const { logger } = this.logs;

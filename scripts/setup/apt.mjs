@@ -88,9 +88,9 @@ function apt(host, args) {
 const marker = '# written by the set-up of kubeling for the time of one installation';
 
 /**
- * Debian starts the service of a package when it is installed, unless policy-rc.d forbids that. A
- * policy of the administrator stays; the temporary one of the set-up is removed again, also if a
- * killed set-up left it.
+ * Debian starts the service of a package when it is installed, unless /usr/sbin/policy-rc.d forbids
+ * that. An existing policy-rc.d of the administrator stays; that of the set-up is removed after the
+ * installation, also if it was left by an earlier set-up that was killed.
  */
 function keepServicesStopped(host) {
   const path = join(host.root, 'usr/sbin/policy-rc.d');

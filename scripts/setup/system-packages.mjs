@@ -226,7 +226,8 @@ function isHostRoot(proc, directory) {
 
 function executableOf(directory) {
   try {
-    // A file name may contain any characters, including terminal escape sequences.
+    // A file name may contain any characters, including terminal escape sequences, so all but
+    // printable ASCII characters are replaced.
     return readlinkSync(join(directory, 'exe')).replace(/[^\x20-\x7e]/g, '?');
   } catch {
     return 'containerd';

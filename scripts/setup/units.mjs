@@ -42,8 +42,8 @@ function linksOf(host, unit) {
 }
 
 /**
- * Disables the service where init is not systemd. update-rc.d is in Debian's essential
- * init-system-helpers.
+ * Disables the init script of the service on a machine whose init is not systemd. Its tool
+ * update-rc.d is in Debian's essential package init-system-helpers.
  */
 async function disableInitScript(host, name) {
   const command = findCommand(host, 'update-rc.d');

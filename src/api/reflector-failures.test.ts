@@ -31,7 +31,7 @@ test('advances only the resource version after a bookmark', async () => {
   await reflector.stop();
 });
 
-test('lists again after an expired resource version: first with at least the last received version, then the newest', async () => {
+test('after an expired resource version, requests all objects at the last received version or newer, and if that has expired too, at the newest version', async () => {
   const { reflector, server, changes, clock } = await syncedRig();
   await clock.advance(5_000);
   server.refuse = ({ begin, resourceVersion }) =>

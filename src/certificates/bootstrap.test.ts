@@ -161,7 +161,7 @@ describe('bootstrap of a node that rotates its certificates', () => {
     assert.equal((await prepareClientAccess(settings, accessDeps())).requestBy, 'kubeconfig');
   });
 
-  test('uses the stored certificate without rotation when the one of the kubeconfig is expired or missing', async () => {
+  test('without rotation, uses the stored certificate when that of the kubeconfig is expired or missing', async () => {
     const stored = pair(clock.now(), clock.now() + day);
     const path = '/pki/kubelet-client-2026-01-01-00-00-00.pem';
     await files.replace(path, stored.certificate + stored.key, 0o600);

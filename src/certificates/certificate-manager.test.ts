@@ -405,7 +405,7 @@ describe('certificate in the kubeconfig', () => {
   });
 });
 
-describe('exit of a node without a valid client certificate', () => {
+describe('exit of the kubelet when the node has no valid client certificate', () => {
   test('exits after five minutes without a certificate if the reachable server issues none', async () => {
     const manager = await client();
     api.failures.create.push(

@@ -254,8 +254,8 @@ export class CertificateManager implements ServedCertificate {
     );
     this.#retryAtMs = clock.monotonicMs() + delayMs;
     this.#progress = { kind: 'failed', error, failures: this.#failures };
-    // Only an API error shows whether the server accepts requests; the denial of a signing request
-    // does not.
+    // Of the failures, only an API error changes whether the server is known to respond; others,
+    // such as the denial of a signing request, do not.
     if (error instanceof KubelingError && error.code.startsWith('API_')) {
       this.#serverResponds = isApiCode(error, 'API_UNAUTHORIZED', 'API_FORBIDDEN', 'API_NOT_FOUND');
     }

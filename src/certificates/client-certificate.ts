@@ -98,7 +98,7 @@ async function firstPair(
     if (stored !== undefined && isExpired(stored.leaf, nowMs)) warnExpired(stored, log);
     return { pair: stored, action: 'keep' };
   }
-  // The certificate is stored for other programs too; kubeling uses it even if that fails.
+  // The certificate is stored for other programs too; kubeling uses it even if storing it fails.
   const pair = await store.update(embedded.certificatePem, embedded.keyPem).catch((error) => {
     log.error('Failed to store certificate of the kubeconfig', error);
     return embedded;

@@ -39,8 +39,8 @@ export function kubeconfigCertificate({ user }: KubeconfigView): KubeconfigCerti
   if (cert.kind === 'file' && key.kind === 'file') {
     return { kind: 'files', certificateFile: cert.path, keyFile: key.path };
   }
-  // If only one of certificate and key is in a file, the pair counts as missing; the API client
-  // reports this error.
+  // If one of certificate and key is embedded and the other one is in a file, the pair counts as
+  // missing; the API client reports this error.
   if (cert.kind === 'file' || key.kind === 'file') return undefined;
   return { kind: 'inline', certificate: cert.pem, key: key.pem, from: cert.name };
 }

@@ -282,7 +282,7 @@ describe('PodCheckpoints', () => {
     assert.deepEqual((await machine.open()).statusOf(uid), ended);
   });
 
-  it('restarts a static pod that was terminated by a node shutdown', async () => {
+  it('returns no status for a static pod that was terminated by a node shutdown, so that the pod starts again', async () => {
     const machine = aMachine();
     const first = await machine.open();
     await first.recordAdmission(web, running);

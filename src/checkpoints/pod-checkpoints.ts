@@ -217,7 +217,7 @@ export class PodCheckpoints {
     await this.#change(uid, (entry) => ({ ...entry, initializedSandbox: sandboxId }));
   }
 
-  /** StartContainer calls of this or a previous kubelet process without a response. */
+  /** StartContainer calls, of this or a previous kubelet process, that got no response. */
   readonly starts: StartCheckpoint = {
     recordStart: ({ metadata }, containerId) =>
       this.#change(metadata.uid, (entry) => ({ ...entry, startUnderWay: containerId })),

@@ -51,7 +51,8 @@ export class PodDirectories {
   readonly #unmountInside: UnmountInside;
   readonly #release: ReleaseDirectories;
   /**
-   * A pod may be added again while the directory of a previous pod with its UID is being removed.
+   * Serializes operations on the directory of a pod, because a pod may be added again while the
+   * directory of the previous pod with its UID is being removed.
    */
   readonly #lock = new KeyedMutex<PodUid>();
 

@@ -87,7 +87,7 @@ describe('a pod that a source delivers after a kubelet restart', () => {
     assert.equal(earlier({}).standing(pod), 'new');
   });
 
-  it('keeps the recorded status of a static pod in the first list of its source', () => {
+  it('gives a static pod its recorded status only in the first list of its source', () => {
     const lives: string[] = [];
     const pod = podOf({ source: 'file' });
     assert.deepEqual(earlier({ lives }).restore(pod), { ...pod, status: ended });

@@ -46,8 +46,8 @@ export class RestoredPods {
   }
 
   /**
-   * Returns the pod that a source delivered, with the status to continue with: a static pod in the
-   * first list of its source counts as unchanged since the checkpoint.
+   * Returns the delivered pod with the status with which it continues. A static pod in the first
+   * list of its source counts as unchanged, and gets the status in its checkpoint.
    */
   restore(pod: Pod): Pod {
     const { checkpoints } = this.#deps;

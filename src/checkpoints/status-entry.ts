@@ -66,8 +66,8 @@ function isCheckpointed({ type, status }: PodCondition, life: 'finished' | 'runn
 }
 
 /**
- * Returns the flags of probed, running containers; those of other containers follow from their
- * state.
+ * Returns the `started` and `ready` flags of probed, running containers; the flags of all other
+ * containers follow from their state.
  */
 export function probedFlags(pod: Pod, status: PodStatus): Readonly<Record<string, ProbedFlags>> {
   const isProbed = new Set(

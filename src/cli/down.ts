@@ -154,8 +154,8 @@ async function removePods(
     problems.push(...(await removeFromMachine(endpoint, directory, options, context)));
   if (state?.runtime !== 'machine' || (await hasContainerd(directory)))
     problems.push(...(await removePrivate(directory, options, context)));
-  // The parent cgroup is removed last, because all runtimes share it and pods that could not be
-  // stopped still use it.
+  // The parent cgroup is removed last, and only if all pods were removed: the pods of all runtimes
+  // are in it.
   if (shared.length > 0 && problems.length === 0)
     problems.push(...(await removeDirectoryCgroup(directory, context)));
   return problems;

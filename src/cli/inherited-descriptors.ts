@@ -39,7 +39,10 @@ function descriptorsPassedOn(): readonly number[] {
     .filter((fd) => fd > lastStandardStream && isPassedOn(fd));
 }
 
-/** The descriptor through which the list of descriptors was read is closed by now. */
+/**
+ * Whether started programs inherit the descriptor. False for the descriptor with which the list of
+ * descriptors was read, because it is closed by now.
+ */
 function isPassedOn(fd: number): boolean {
   try {
     const [, flags = ''] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')) ?? [];

@@ -98,7 +98,7 @@ function stuck() {
 }
 
 describe('flushOutput', () => {
-  it('waits for a reader that is slow', async () => {
+  it('flushOutput waits for a slow reader of the output', async () => {
     const { stream, seen, open } = stuck();
     stream.write('one');
     stream.write('two');
@@ -112,14 +112,14 @@ describe('flushOutput', () => {
     assert.deepEqual(seen.slice(0, 2), ['one', 'two']);
   });
 
-  it('does not wait for a reader that has closed the stream', async () => {
+  it('flushOutput does not wait for a reader that has closed the stream', async () => {
     const { stream } = stuck();
     stream.on('error', () => {});
     stream.destroy(new Error('EPIPE'));
     await flushOutput([stream], new AbortController().signal);
   });
 
-  it('does not wait once the signal is aborted', async () => {
+  it('flushOutput does not wait once the signal is aborted', async () => {
     const { stream } = stuck();
     stream.write('one');
     await flushOutput([stream], AbortSignal.abort());

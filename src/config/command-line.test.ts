@@ -195,7 +195,7 @@ for (const [argument, field, value] of settings) {
   });
 }
 
-test('accepts CPU policy options one pair per flag', async () => {
+test('accepts several --cpu-manager-policy-options flags with one name=value pair each', async () => {
   const argv = [
     '--cpu-manager-policy=static',
     '--cpu-manager-policy-options=full-pcpus-only=true',
@@ -316,7 +316,7 @@ test('ignores node IPs that are not addresses, with a warning', () => {
   );
 });
 
-test('lists the given flags by name, in the syntax of the command line', () => {
+test('returns the values of flags that set no field of the configuration, by flag name, in the syntax of the command line', () => {
   const args = [
     '--cert-dir=/pki',
     '--node-ip=10.0.0.1,fd00::1',

@@ -266,8 +266,8 @@ ${formatFlagHelp(kubeletFlagTable(), width)}`;
 }
 
 /**
- * Returns the given flags that do not set a field of the configuration, by name, in the syntax of
- * the command line. None of them contains a secret.
+ * Returns the values of the flags that do not set a field of the configuration, by flag name, in
+ * the syntax of the command line. None of them contains a secret.
  */
 export function flagTexts(flags: KubeletFlags): Readonly<Record<string, string>> {
   const names = Object.entries(flags).filter(([, value]) => value !== undefined);

@@ -54,7 +54,7 @@ test('assigns soft thresholds their grace period, and all thresholds their minim
   );
 });
 
-test('lists every signal in the table, including disabled ones', async () => {
+test('lists every eviction signal in the table of thresholds, including disabled signals', async () => {
   const { config, origins } = await load(
     '--eviction-hard=memory.available<1Gi,nodefs.available<0%',
     '--eviction-soft=pid.available<1k',

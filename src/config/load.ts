@@ -110,8 +110,8 @@ function mergeLayers(documents: readonly DecodedDocument[]): RawMap {
 }
 
 /**
- * Applies flags: each replaces the value of the files, also a complete map; only feature gates are
- * set one by one.
+ * Applies flags: each replaces the value of the files completely, also a map; only feature gates
+ * are merged one by one.
  */
 function applyFlags(written: RawMap, settings: readonly FlagSetting[]): RawMap {
   return settings.reduce((tree, setting) => {

@@ -242,7 +242,7 @@ test('requires apiVersion and kind in a file', async () => {
   }
 });
 
-test('accepts other fields when one field is invalid', async () => {
+test('reports only the invalid field, and not the valid field after it', async () => {
   const problems = await inFile('shutdownGracePeriod: long\nshutdownGracePeriodCriticalPods: 10s\n');
   assert.deepEqual(
     problems.map(({ field }) => field),
@@ -250,7 +250,7 @@ test('accepts other fields when one field is invalid', async () => {
   );
 });
 
-test('reports two problems in the same map', async () => {
+test('reports every problem in the same map', async () => {
   const problems = await inFile(
     'evictionHard: {memory.availabel: 1Gi, nodefs.available: 5, pid.available: "0"}\n',
   );

@@ -174,8 +174,8 @@ test('writes the defaults of the Go kubelet in wire format, except two that diff
 });
 
 /**
- * Sample texts, so that each text check accepts at least one of them; fields without a check accept
- * any text.
+ * Sample texts: each text check of the configuration accepts at least one of them. Fields without a
+ * check accept any text.
  */
 const samples = [
   '',

@@ -79,7 +79,7 @@ describe('containerdConfig', () => {
     );
   });
 
-  it('configures CNI plugins for 2.0 with bin_dir, which later versions replaced by a list', () => {
+  it('configures the CNI plugins of containerd 2.0 with bin_dir, which a list replaced in later versions', () => {
     const config = configOf({ version: { major: 2, minor: 0, text: '2.0.14' } });
     assertHolds(config, 'version = 3', `${runtime}.cni] bin_dir = "/usr/lib/cni"`);
   });

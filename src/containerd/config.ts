@@ -37,8 +37,8 @@ const disabledPlugins = [
   ),
   // The opt plugin would create directories under /opt, outside the data directory.
   'io.containerd.internal.v1.opt',
-  // The restart plugins run programs as root that are named by labels of a container, which include
-  // the labels of its image.
+  // The restart plugins run, as root, programs that are named in the labels of a container, and
+  // these labels include those of its image.
   ...['io.containerd.internal.v1.restart', 'io.containerd.monitor.container.v1.restart'],
 ];
 
@@ -124,8 +124,8 @@ function runtimeBasics(facts: ConfigFacts): TomlTable {
 }
 
 /**
- * Returns the directories of CNI plugins: a list since containerd 2.1; each version ignores the key
- * of the other.
+ * Returns the directories of CNI plugins: as the list `bin_dirs` since containerd 2.1, before as
+ * `bin_dir`. Each version ignores the key of the other.
  */
 function cniBinDir({ version, cniBinDir: dir }: ConfigFacts): TomlTable {
   const isList = version.major > 2 || (version.major === 2 && version.minor >= 1);

@@ -59,8 +59,8 @@ export async function removeFiles(
 }
 
 /**
- * Returns the remaining mounts below the directory, except a separate disk mounted at root or
- * state.
+ * Returns the remaining mounts below the directory, except separate disks mounted at containerd's
+ * root or state directory.
  */
 async function foreignMounts({ layout, procDir }: FileDeps): Promise<readonly string[]> {
   const { dir, root, state } = layout;

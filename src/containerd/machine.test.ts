@@ -50,7 +50,7 @@ describe('childEnvironment', () => {
 });
 
 describe('findProgram', () => {
-  it('returns the first executable file', async () => {
+  it('returns the first executable file with this name in the given directories', async () => {
     await mkdir(join(dir, 'a/tool'), { recursive: true });
     await mkdir(join(dir, 'b'), { recursive: true });
     await writeFile(join(dir, 'b/tool'), '');

@@ -26,13 +26,13 @@ describe('mountsBelow', () => {
     ]);
   });
 
-  it('excludes a mount at the directory itself', () => {
+  it('does not list a mount at the directory itself', () => {
     assert.deepEqual(mountsBelow(parseMountinfo(mountinfo), '/data/containerd-other'), []);
   });
 });
 
 describe('unmountBelow', () => {
-  it('detaches busy mounts, keeps foreign ones and reports failures', async () => {
+  it('detaches a busy mount with its loop device, skips mounts that must be kept, and reports failures', async () => {
     const procDir = await mkdtemp(join(tmpdir(), 'mounts-'));
     const sysDir = join(procDir, 'sys');
     await mkdir(join(procDir, 'self'));
@@ -62,8 +62,7 @@ describe('unmountBelow', () => {
     assert.deepEqual(removed, ['/d/busy', '/d/free']);
     assert.deepEqual(problems, ['Cannot unmount /d/stuck: target is busy']);
     assert(!calls.some((call) => call.includes('/d/kept')));
-    // The mount that contains a foreign mount is kept, because unmounting it would affect the
-    // foreign one.
+    // Only the loop device whose backing file is the busy mount point is detached.
     assert.deepEqual(
       calls.filter((call) => call.includes('loop') || call.includes('/d/busy')),
       ['umount -- /d/busy', 'losetup -d /dev/loop1', 'umount -l -- /d/busy'],

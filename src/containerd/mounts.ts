@@ -90,8 +90,9 @@ async function unmount(
     await run('umount', umountArguments([], path), signal);
   } catch {
     signal.throwIfAborted();
-    // A loop device that is backed by a file on the mount is detached first: it keeps the mount
-    // busy, and without the detachment neither the mount nor the device would ever be released.
+    // A loop device whose backing file is mounted at this path is detached first: it keeps the
+    // mount busy, and without the detachment neither the mount nor the device would ever be
+    // released.
     for (const device of await loopDevicesOf(path, sysDir)) await run('losetup', ['-d', device], signal);
     await run('umount', umountArguments(['-l'], path), signal);
   }

@@ -1,7 +1,10 @@
 import { type Architecture, buildImage } from './oci-image.ts';
 import { pauseProgram } from './pause-program.ts';
 
-/** The sandbox image of a private containerd. Its tag changes with the program. */
+/**
+ * The sandbox image of a private containerd. Its tag must change whenever the pause program
+ * changes.
+ */
 export const pauseImageName = 'localhost/kubeling/pause:1';
 
 export function pauseImage(architecture: Architecture): Uint8Array {

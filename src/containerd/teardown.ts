@@ -82,7 +82,7 @@ async function step(work: () => Promise<Removal>, signal: AbortSignal): Promise<
 
 /**
  * Unmounts everything below the directory of the instance, such as network namespaces in its state
- * directory. Separate disks mounted at root or state stay mounted.
+ * directory. Separate disks mounted at containerd's root or state directory stay mounted.
  */
 async function unmountOwn(deps: TeardownDeps, signal: AbortSignal): Promise<Removal> {
   const { dir, root, state } = deps.layout;

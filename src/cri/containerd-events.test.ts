@@ -44,7 +44,7 @@ test('decodes container ID, topic and time of each event', async () => {
   ]);
 });
 
-test('ignores exec events, other namespaces, other topics and empty events', async () => {
+test('ignores exec events, events of other namespaces and topics, and empty events', async () => {
   const { found } = await read(
     envelope('/tasks/exit', TaskExit.encode({ containerId: 'a', id: 'exec-1' })),
     envelope('/tasks/exec-added', TaskEvent.encode({ containerId: 'a' })),

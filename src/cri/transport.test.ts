@@ -18,7 +18,7 @@ for (const endpoint of [
   '',
   'unix://',
 ]) {
-  test(`rejects ${JSON.stringify(endpoint)} and names it`, () => {
+  test(`rejects the runtime endpoint ${JSON.stringify(endpoint)} and names it`, () => {
     assert.throws(
       () => parseEndpoint(endpoint),
       (error) =>

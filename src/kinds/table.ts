@@ -33,7 +33,7 @@ export interface KindField {
   readonly merge: ListMerge;
 }
 
-/** How a strategic merge patch changes a list; anything that is not a list is `whole`. */
+/** How a strategic merge patch changes a list; a field that is not a list has `whole`. */
 export type ListMerge =
   /** The list of the patch replaces the old one. */
   | { readonly by: 'whole' }

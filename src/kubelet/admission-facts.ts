@@ -23,8 +23,8 @@ export interface AdmissionSources {
    */
   readonly node: () => Node | undefined;
   /**
-   * Returns the Node object with the allocatable devices adapted to the devices that the pod
-   * already has.
+   * Returns the Node object. If the pod already has devices, allocatable includes at least these
+   * devices.
    */
   readonly nodeFor: (pod: Pod, node: Node) => Node;
   readonly abilities: () => RuntimeAbilities;

@@ -59,7 +59,7 @@ test('retries a directory that cannot be removed with back-off, and logs once wh
   assert.deepEqual(orphans.counts, { orphans: 1, blocked: 1 });
 });
 
-test('records a node event after ten minutes, and another when the directory is removed', async () => {
+test('records a node event when a directory could not be removed for ten minutes, and another when it is removed', async () => {
   let response: DirectoryRemoval = blocked;
   const { keepHouse, node, orphans, forgotten } = createHarness(async () => response);
   await keepHouse(9 * 60_000);

@@ -27,7 +27,8 @@ function createHarness() {
     desired: [podOf(expected)] as readonly Pod[],
     known: new Map<PodUid, WorkerSummary>([[expected, syncing]]),
     /**
-     * The UIDs of finished workers, which the fake drops at the next update of the desired pods.
+     * The UIDs of pods whose workers have finished; the fake drops these workers at the next update
+     * of the desired pods.
      */
     finished: [] as readonly PodUid[],
     settling: new Set<PodUid>(),

@@ -53,7 +53,7 @@ export interface CleanupDeps {
   readonly users: { retain(isKept: (uid: PodUid) => boolean): void };
   /** The allocated resources of pods, as admitted. */
   readonly allocation: { retain(isKept: (uid: PodUid) => boolean): void };
-  /** Called when nothing of the pod is left, so that caches drop it. */
+  /** Called when nothing of the pod is left, so that caches drop the data of the pod. */
   readonly forgetPod: (uid: PodUid) => void;
   readonly collectBackoffs: () => void;
   /** Called when dead containers and logs of deleted pods may have to be removed. */
@@ -88,8 +88,8 @@ const freshMs = 10_000;
 export class PodCleanups implements AsyncDisposable {
   readonly #deps: CleanupDeps;
   /**
-   * The pods of the last round; undefined before the first round, because the pods of previous
-   * kubelet processes are not known then.
+   * The pods of the previous housekeeping round; undefined before the first round, because the pods
+   * of previous kubelet processes are not known then.
    */
   #previousUids: ReadonlySet<PodUid> | undefined;
   #removingCgroups: Promise<void> | undefined;
@@ -209,15 +209,15 @@ export class PodCleanups implements AsyncDisposable {
   }
 
   /**
-   * Desired, active pods without a worker: the previous pod with this UID has finished, or the
-   * worker was lost.
+   * Starts workers for desired, active pods that have none, because the previous pod with the same
+   * UID has finished or the worker was lost.
    */
   #startMissing(desired: readonly Pod[], known: Map<PodUid, WorkerSummary>): readonly Pod[] {
     const idle = desired.filter(
       ({ metadata: { uid } }) => !known.has(uid) && !this.#deps.isAdmissionPending(uid),
     );
-    // The pod to start, without the status of a previous pod with this UID, which does not apply to
-    // it.
+    // Discards the status of a previous pod with the same UID, which does not apply to the pod to
+    // start.
     for (const pod of idle) this.#deps.statuses.forget(pod.metadata.uid);
     const missing = idle.filter((pod) => this.#deps.isActive(pod));
     for (const pod of missing) {
@@ -258,7 +258,7 @@ export class PodCleanups implements AsyncDisposable {
 }
 
 /**
- * The summary of the worker for a pod that only the runtime has and whose termination was just
- * requested.
+ * The worker summary for an orphaned pod, which only the runtime knows, right after its termination
+ * was requested.
  */
 const orphanWorker: WorkerSummary = { state: 'terminating', orphan: true, hasConfig: false, isStatic: false };

@@ -121,9 +121,9 @@ export class PodHandlers implements SyncHandler {
   }
 
   /**
-   * Whether a config update may cause work for housekeeping. New pods and new statuses cause none,
-   * except a new pod whose UID has a worker: it may have to wait until the previous pod with this
-   * UID has terminated.
+   * Whether a config update may cause work for housekeeping. An added pod or a new status causes
+   * none, unless the added pod has the UID of a pod with a worker: the added pod may have to wait
+   * until that pod has terminated.
    */
   #needsHousekeeping(op: ConfigUpdate['op'], pods: readonly Pod[]): boolean {
     if (op === 'ADD') return pods.some((pod) => this.#deps.workers.has(pod.metadata.uid));

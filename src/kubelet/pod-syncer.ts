@@ -101,7 +101,7 @@ export interface SyncerDeps {
   readonly claims?: Pick<DraManager, 'prepare' | 'unprepare'> | undefined;
   /** The cluster of the node; undefined for a standalone node. */
   readonly cluster: Pick<ClusterLink, 'objects' | 'tokens'> | undefined;
-  /** The last observation of the pod in the runtime. */
+  /** The state of the pod in the runtime, as it was last observed. */
   readonly lastObserved: (uid: PodUid) => ObservedPod | undefined;
   readonly resizes: Pick<PodResizes, 'observe' | 'statusOf' | 'synced' | 'cgroupCreated'>;
   /** Whether the newest sandbox can still be used for the pod. */
@@ -120,7 +120,7 @@ const deadlineMessage = 'Pod was active on the node longer than the specified de
 interface Publishing {
   /** Changes the computed status before it is published. */
   readonly change?: ((status: PodStatus) => PodStatus) | undefined;
-  /** The IDs of containers that were stopped after the observation. */
+  /** The IDs of containers that the kubelet stopped after it observed the pod in the runtime. */
   readonly stopped?: ReadonlySet<string> | undefined;
 }
 
@@ -150,7 +150,8 @@ export class KubeletPodSyncer implements PodSyncer {
     this.#requireNetwork(pod);
     this.#requireOrphanTerminated(pod, observed);
     if ((await this.#prepareOrReject(pod, observed, status, signal)) === 'rejected') return 'terminal';
-    // The ResourceClaims of a pod with an existing sandbox are prepared already.
+    // If the pod has a usable sandbox, its ResourceClaims were prepared before the sandbox was
+    // created.
     if (!this.#deps.hasUsableSandbox(pod, observed)) await prepareClaims(this.#deps, pod, signal);
     this.#deps.probes.begin(pod);
     const planning = this.#planContext(pod, status, previous);
@@ -260,7 +261,8 @@ export class KubeletPodSyncer implements PodSyncer {
     return {
       ...this.#deps.probes.planning(status),
       initializedSandboxId: this.#deps.checkpoints.get(pod.metadata.uid)?.initializedSandbox,
-      // A static pod starts again with the UID and the status of its previous instance.
+      // A static pod has no final exits: it starts again with the UID and the status of its
+      // previous instance.
       hasFinalExit: (container: Container) =>
         !isStaticPod(pod) && !mayRestartAll(pod) && hasFinalExit(pod, container, previous),
       restart: reportsRestartingAll(status) ? 'all-containers' : undefined,
@@ -268,8 +270,9 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /**
-   * Writes the checkpoint that the init containers of the sandbox have finished, while the regular
-   * containers start. If it is missing, a restarted kubelet inspects the init containers instead.
+   * While the regular containers start, writes a checkpoint which says that the init containers of
+   * the sandbox have finished. Without this checkpoint, a restarted kubelet inspects the init
+   * containers instead.
    */
   async #recordInitialized(pod: Pod, observed: ObservedPod, context: PlanContext): Promise<void> {
     // A pod that restarts all containers runs its init containers again, also in the same sandbox.
@@ -280,8 +283,8 @@ export class KubeletPodSyncer implements PodSyncer {
   }
 
   /**
-   * Records the final status unless termination was requested: killed containers have a status that
-   * is not the pod's own result.
+   * Records the final status unless termination was requested: the status of containers that the
+   * kubelet killed is not the result of the pod's own work.
    */
   async #recordFinished(pod: Pod, status: PodStatus): Promise<void> {
     if (!this.#deps.isTerminationRequested(pod.metadata.uid))
@@ -467,9 +470,9 @@ export class KubeletPodSyncer implements PodSyncer {
 }
 
 /**
- * The observation after the sync. If the sync stopped a container in order to replace it, the
- * container keeps its state from before the sync, because the status of a pod with restartPolicy
- * Never could not report the exit of that container correctly.
+ * Returns the state of the pod in the runtime after the sync. A container that the sync stopped in
+ * order to replace it keeps its state from before the sync, because the status of a pod with
+ * restartPolicy Never could not report the exit of that container correctly.
  */
 function withoutExitsOf(stopped: ReadonlySet<string>, now: ObservedPod, seen: ObservedPod): ObservedPod {
   if (stopped.size === 0) return now;

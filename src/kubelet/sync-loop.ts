@@ -15,7 +15,10 @@ export interface LifecycleHint {
   readonly type: 'ContainerStarted' | 'ContainerDied' | 'ContainerRemoved' | 'PodSync';
   readonly uid: string;
   readonly containerId?: string | undefined;
-  /** Set when another hint of the same observation has already requested the sync of the pod. */
+  /**
+   * Set when another hint, found by the same relist of the runtime, has already requested the sync
+   * of the pod.
+   */
   readonly sync?: 'requested' | undefined;
 }
 

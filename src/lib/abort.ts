@@ -2,8 +2,8 @@ import type { Clock } from './clock.ts';
 import { KubelingError } from './errors.ts';
 
 /**
- * Calls the listener once when the signal is aborted, immediately if it already is. Disposing
- * removes the listener; the caller owns the disposal.
+ * Calls the listener once when the signal is aborted, or immediately if it is already aborted. The
+ * caller must dispose of the result, which removes the listener.
  */
 export function onAbort(signal: AbortSignal, then: (reason: unknown) => void): Disposable {
   if (signal.aborted) {

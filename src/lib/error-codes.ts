@@ -7,7 +7,7 @@
 export type ErrorKind =
   /** The object does not exist; for a stop or removal this is a success. */
   | 'NotFound'
-  /** Another writer has changed the object first: read it again, then decide. */
+  /** Another writer has changed the object first: read it again, then decide whether to retry. */
   | 'Conflict'
   /** The input is invalid; the same call can never succeed. */
   | 'Invalid'

@@ -29,7 +29,8 @@ export type FlagValues<F extends FlagTable> = {
 
 export interface FlagProblem {
   /**
-   * The flag as the user wrote it, with its dashes; empty for an argument that belongs to no flag.
+   * The flag with the problem, as the user wrote it, with its dashes; empty for an argument that
+   * belongs to no flag.
    */
   readonly flag: string;
   readonly message: string;

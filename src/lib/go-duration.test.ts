@@ -92,7 +92,7 @@ test('formats durations like Kubernetes', () => {
   for (const [nanos, text] of cases) assert.equal(formatDuration(nanos), text);
 });
 
-test('converts fractions of milliseconds in both directions', () => {
+test('converts between durations and fractions of milliseconds in both directions', () => {
   assert.equal(tryParseDurationMs('1500us'), 1.5);
   assert.equal(formatDurationMs(1.5), '1.5ms');
   assert.equal(parseDurationMs('1m30s'), 90_000);

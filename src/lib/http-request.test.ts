@@ -44,7 +44,7 @@ describe('redirects of HTTP requests', () => {
     assert.deepEqual(asked[1], { ...request, target: '/b?c=d' });
   });
 
-  it('keeps a Host header until a redirect names another host', async () => {
+  it('removes the Host header when it follows a redirect to a full URL', async () => {
     const { asked, dial } = dialer(reply(301, 'https://10.0.0.7/b'), reply(500));
     const { reply: last } = await followRedirects(dial, request, 10, open);
     assert.equal(last.status, 500);

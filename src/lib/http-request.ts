@@ -223,7 +223,8 @@ function redirected(request: HttpRequest, location: string): HttpRequest {
     host: at.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: Number(at.port) || (next === 'https' ? 443 : 80),
     target: `${at.pathname}${at.search}`,
-    // A Host header of the caller is kept until a redirect names another host.
+    // A Host header of the caller is kept only for redirects to a path; a full URL names its own
+    // host.
     headers: URL.canParse(location) ? headers.filter(([name]) => name.toLowerCase() !== 'host') : headers,
   };
 }

@@ -44,7 +44,8 @@ export async function withLockFile<T>(
 }
 
 /**
- * Two processes may generate the same random token, but cannot have the same PID at the same time.
+ * Starts the token with the PID: two processes may generate the same random number, but cannot have
+ * the same PID at the same time.
  */
 function newToken(random: Random): string {
   return process.pid.toString(16) + randomHex(random, 16);

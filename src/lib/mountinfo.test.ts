@@ -31,7 +31,7 @@ describe('parseMountinfo', () => {
     assert.equal(parseMountinfo(text)[2]?.mountPoint, '/data/rootfs/with blank\\');
   });
 
-  it("decodes every escape, and removes the kernel's mark of a deleted directory", () => {
+  it('decodes every escape, and removes the suffix that the kernel adds to the path of a deleted directory', () => {
     const line = String.raw`53 22 0:43 /a\011b /c\012d\043\040(deleted) rw - tmpfs t\040s rw`;
     const [mount] = parseMountinfo(line);
     assert.deepEqual([mount?.root, mount?.mountPoint], ['/a\tb', '/c\nd#']);

@@ -90,7 +90,10 @@ export async function readMountTable(
   return lastTable.parse(text);
 }
 
-/** The mount that contains a path: the deepest, and of several at one mount point the last. */
+/**
+ * The mount that contains a path: the one with the deepest mount point; of several mounts at this
+ * mount point, the last.
+ */
 export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
   const holds = ({ mountPoint }: Mount) =>
     mountPoint === '/' || path === mountPoint || path.startsWith(`${mountPoint}/`);
@@ -110,8 +113,8 @@ function unescapePath(path: string): string {
 }
 
 /**
- * The kernel's mark of a mount point whose directory was deleted; unmounting needs the path without
- * the mark.
+ * The kernel adds a suffix to the path of a mount point whose directory was deleted; unmounting
+ * needs the path without it.
  */
 function withoutMark(path: string): string {
   return path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path;

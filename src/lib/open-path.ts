@@ -69,10 +69,10 @@ export interface DirectoryHandle extends Disposable {
 }
 
 /**
- * Opens the directory that the steps lead to below the root. The root may contain symbolic links; a
- * step that is a symbolic link is rejected (ENOTDIR), because any user who may write below the root
- * could create one at any time. With a mode, missing directories are created. Synchronous, so only
- * for a local disk.
+ * Opens the directory at the given path components (`steps`) below the root. The root may contain
+ * symbolic links; a component that is a symbolic link is rejected (ENOTDIR), because any user who
+ * may write below the root could create one at any time. With a mode, missing directories are
+ * created. Synchronous, so only for a local disk.
  */
 export function openDirectoryHandle(root: string, steps: readonly string[], mode?: number): DirectoryHandle {
   let fd = openSync(root, directoryFlags);

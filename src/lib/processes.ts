@@ -63,7 +63,10 @@ export class ProcessTable {
     return now !== undefined && now.startTime === startTime && now.bootId === bootId;
   }
 
-  /** The name of the program file; the kernel's mark of a deleted file is removed. */
+  /**
+   * The name of the program file, without the suffix ` (deleted)` that the kernel adds for a
+   * deleted file.
+   */
   async programName(pid: number): Promise<string | undefined> {
     const target = await readlink(join(this.#procDir, String(pid), 'exe')).catch(() => undefined);
     return target === undefined ? undefined : basename(target.replace(/ \(deleted\)$/, ''));
@@ -83,7 +86,8 @@ export class ProcessTable {
       const its = await readlink(join(dir, 'ns', namespace)).catch(() => undefined);
       if (own === undefined || own !== its) return false;
     }
-    // The PID may have been reused while the files of the process were read.
+    // Checks the identity again, because the PID may have been reused while the files of the
+    // process were read.
     return await this.isAlive(identity);
   }
 
@@ -130,8 +134,8 @@ export class ProcessTable {
 }
 
 /**
- * The maximum length read of a command line. It is enough for the programs that kubeling starts and
- * searches; other users may write longer ones.
+ * The maximum number of bytes that are read from a command line. It is enough for the programs that
+ * kubeling starts and searches; other users may write longer ones.
  */
 const maxCommandLine = 16 * 1024;
 

@@ -6,7 +6,7 @@ import { KubelingError } from './errors.ts';
  * zero.
  */
 
-/** The kind of suffixes in the parsed text; formatting uses the same kind. */
+/** The notation of the parsed text; formatting uses the same notation. */
 export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent';
 
 export interface Quantity {

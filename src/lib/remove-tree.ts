@@ -37,7 +37,7 @@ const maxPasses = 100_000;
 
 type MaybePromise<T> = T | Promise<T>;
 
-/** The file operations of a removal, which may depend on the path. */
+/** The file operations that a removal uses; they may differ by path. */
 export interface TreeCalls {
   readMode(path: string): CallMode;
   mutations(path: string): {
@@ -125,7 +125,10 @@ class TreeRemoval {
     }
   }
 
-  /** The kernel does not unlink a file on which a file system is mounted. */
+  /**
+   * Deletes a file. It fails for a file on which a file system is mounted, because the kernel does
+   * not unlink it.
+   */
   async #file(handle: PathHandle, path: Buffer, shown: string): Promise<void> {
     await ignoreMissing(() =>
       clearingInodeFlags(() => this.#calls.mutations(shown).unlink(path), [path, directoryOf(handle)]),

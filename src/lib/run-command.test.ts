@@ -51,7 +51,7 @@ function isGone(pid: number): boolean {
 }
 
 describe('runCommand', () => {
-  it('returns the exit code and both outputs', async () => {
+  it('returns the exit code, stdout and stderr', async () => {
     const result = await runCommand(
       script('console.log("out"); console.error("err"); process.exit(3)'),
       never,
@@ -124,7 +124,7 @@ describe('runCommand', () => {
       message: /within 1500 ms/,
     });
     const [parent = 0, child = 0] = await pids.read();
-    // The time until the deadline, plus the grace period after SIGTERM.
+    // The command ends after the deadline plus the grace period that follows SIGTERM.
     await time.advance(1500 + 1000);
     await refused;
     await until(() => isGone(parent) && isGone(child));

@@ -37,7 +37,7 @@ export interface CommandResult {
   readonly end: CommandEnd;
   readonly stdout: string;
   readonly stderr: string;
-  /** The number of bytes dropped from both outputs beyond the limit. */
+  /** The number of bytes dropped beyond the limit, from stdout and stderr together. */
   readonly droppedBytes: number;
 }
 

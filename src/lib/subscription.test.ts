@@ -13,7 +13,7 @@ async function rest<T>(subscription: Subscription<T>): Promise<T[]> {
   return await Array.fromAsync(subscription.items(open()));
 }
 
-test('a waiting reader gets an item immediately, and items sent before are buffered', async () => {
+test('a waiting reader gets an item immediately, and items sent while no reader waits are buffered', async () => {
   const subscription = new Subscription<number>({ keep: 'each', capacity: 5 });
   const waiting = subscription.next(open());
   subscription.push(1);

@@ -50,7 +50,7 @@ describe('untrustedDirectory', () => {
     assert.equal(why, `${join(base, 'shared')} is writable by other users (mode 777)`);
   });
 
-  it('rejects a directory of another user, and directories of root below it', {
+  it('rejects a directory of another user, and a directory of root inside such a directory', {
     skip: !isRoot && 'needs root',
   }, async () => {
     directory('foreign', { uid: 12_345 });

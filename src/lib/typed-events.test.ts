@@ -22,7 +22,7 @@ test('subscribers receive the payloads of an event in the order of subscription'
   assert.deepEqual(observed, ['first a', 'second a', 'stopped 0']);
 });
 
-test('an unsubscribed listener is not called, and its empty list is removed', () => {
+test('an unsubscribed listener is not called, and the list of an event without listeners is removed', () => {
   const { events } = setUp();
   const link = events.on('stopped', () => assert.fail('left'));
   assert.equal(events.hasSubscribers('stopped'), true);

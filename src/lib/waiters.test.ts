@@ -26,7 +26,7 @@ test('an aborted waiter is skipped', async () => {
   assert.equal(await second, 5);
 });
 
-test('an aborted signal never joins the queue', async () => {
+test('a caller whose signal is already aborted does not join the queue', async () => {
   const waiters = new Waiters<number>();
   await assert.rejects(waiters.wait(AbortSignal.abort(new Error('early'))), /early/);
   assert.equal(waiters.size, 0);

@@ -76,7 +76,7 @@ test('keys are delivered in the order of their due times, then in the order of a
   assert.deepEqual(queue.takeDue(), ['first', 'second', 'late']);
 });
 
-test('adding a key again with the same time keeps its position', () => {
+test('a key that is added again with the same due time keeps its position', () => {
   const { queue } = setUp();
   queue.add('a');
   queue.add('b');

@@ -127,8 +127,8 @@ class LimitMeter {
   }
 
   /**
-   * Tracks the nesting depth. It may be one level too large, but never too small; for example for a
-   * value on the line of its key.
+   * Tracks the nesting depth. The result is never too small, but may be one level too large, for
+   * example for a value on the same line as its key.
    */
   #nest(type: string | null, column: number): void {
     if (type === 'flow-map-start' || type === 'flow-seq-start') this.#brackets++;

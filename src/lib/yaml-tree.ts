@@ -54,8 +54,8 @@ export interface YamlText {
  */
 const maxNodes = 100_000;
 /**
- * The maximum length of a message, which may quote a word of the text, and such a word may have
- * megabytes.
+ * The maximum length of an error message: it may quote a word of the text, which can be megabytes
+ * long.
  */
 const maxMessageLength = 300;
 
@@ -307,8 +307,8 @@ class TreeBuilder {
 }
 
 /**
- * Returns the node of each alias: the last one with its anchor before it. Computed for all aliases
- * in one walk, because a walk for each would be slow.
+ * Returns the node of each alias: the last node before the alias that has its anchor. Computed for
+ * all aliases in one walk, because a walk for each would be slow.
  */
 function aliasTargets(yaml: YamlLibrary, document: Document): ReadonlyMap<Alias, Node> {
   const anchors = new Map<string, Node>();
@@ -384,7 +384,10 @@ export function resolvePlainScalar(text: string): YamlScalar {
   return float.test(plain) ? Number(plain) : text;
 }
 
-/** Whether a text is read as itself when it is written as a plain scalar. */
+/**
+ * Whether a reader returns the same text for it when it is written as a plain scalar, and not a
+ * number, boolean or null.
+ */
 export function isPlainYamlText(text: string): boolean {
   return resolvePlainScalar(text) === text;
 }

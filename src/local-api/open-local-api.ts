@@ -159,7 +159,10 @@ export async function openLocalApi(options: LocalApiOptions, signal: AbortSignal
   };
 }
 
-/** Only listening is retried: the store, which may have been set aside, stays open. */
+/**
+ * If the port is in use, only `listen` is called again, with port 0: the store, which may have been
+ * set aside already, stays open.
+ */
 async function listenAt(
   server: Pick<ApiServer, 'listen'>,
   { host, port, ifPortInUse = 'refuse' }: LocalApiOptions['listen'],

@@ -82,7 +82,7 @@ test('recommends --node-ip when no address is found', () => {
   assert.throws(() => nodeAddresses(plain, nowhere, []), { code: 'NODE_ADDRESS', message: /--node-ip$/ });
 });
 
-test('with an external cloud provider keeps existing addresses, else uses configured ones, else the host name', () => {
+test('with an external cloud provider, keeps existing addresses; without existing addresses uses the configured ones, and the host name', () => {
   const cloud = { ...plain, cloudProvider: 'external' } as const;
   const set = [{ type: 'ExternalIP', address: '1.2.3.4' }];
   assert.deepEqual(nodeAddresses(cloud, facts, set), set);
@@ -101,7 +101,7 @@ test('sets the provided-node-ip annotation only with a cloud provider and config
   assert.equal(providedIps({ ...cloud, ips: ['10.1.0.5', 'fd00::5'] }), '10.1.0.5,fd00::5');
 });
 
-test('orders a configured address before those of the provider, and drops other provider addresses of its type', () => {
+test('puts a configured address before the addresses of the provider, and drops other provider addresses of the same type', () => {
   const provided = [
     { type: 'InternalIP', address: '10.0.0.5' },
     { type: 'InternalIP', address: '10.1.0.5' },

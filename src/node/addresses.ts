@@ -103,8 +103,8 @@ function resolved({ lookedUp, local }: AddressFacts, prefer: AddressFamily): str
 }
 
 /**
- * Configured addresses come first, and addresses of the provider with the same type and family are
- * dropped; its other addresses are kept.
+ * Puts the configured addresses first and drops other addresses of the provider with the same type
+ * and family; the provider's remaining addresses are kept.
  */
 function fromProvider(
   provided: readonly NodeAddress[],

@@ -116,7 +116,7 @@ function joined(texts: readonly string[]): string {
   return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
 }
 
-/** The first Ready condition of a node is not a transition. */
+/** The first Ready condition of a node is not a transition, so it causes no event. */
 function flip(
   type: string,
   before: NodeCondition | undefined,

@@ -14,7 +14,7 @@ const facts: DriverOnNode = {
   maxVolumes: 5,
 };
 
-/** A node with its own permissions at a simulated API server. */
+/** A node that calls a simulated API server with the permissions of a node. */
 class World {
   readonly rig = new ApiRig();
   readonly end = new AbortController();

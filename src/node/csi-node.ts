@@ -164,7 +164,8 @@ export class CsiNodePublisher {
       ...(isSame ? {} : { annotations: { [idAnnotation]: desiredIds } }),
       ...(Object.keys(added).length === 0 ? {} : { labels: added }),
     };
-    // The node's permission for nodes/status includes labels and annotations.
+    // Patches the subresource nodes/status, because the node's permission for it includes labels
+    // and annotations.
     const status = { ...ref, subresource: 'status' };
     await api.patch<Node>(status, { kind: 'merge', body: { metadata } }, signal);
     isPublished();

@@ -9,7 +9,10 @@ import { NodeController } from './node-controller.ts';
 const minutes = 60_000;
 const statuses = [409, 429, 500, 503];
 
-/** Faults of a node in a cluster; some of them revert an earlier fault. */
+/**
+ * The faults that the test chooses from at random, in the node and its cluster; some of them revert
+ * an earlier fault.
+ */
 const strokes: readonly ((environment: NodeWorld, random: Random) => void)[] = [
   (environment) => environment.api.remove(),
   (environment) => environment.api.put(apiResources.nodes, { metadata: { name: 'n1' } }),

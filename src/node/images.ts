@@ -56,8 +56,8 @@ function listed(images: readonly NodeImageFacts[]): readonly ContainerImage[] {
 }
 
 /**
- * Images of equal size are sorted by name; otherwise two equal lists could have another order and
- * cause a patch.
+ * Images of equal size are sorted by name; otherwise two lists of the same images could differ in
+ * order and cause a patch.
  */
 function order(a: string, b: string): number {
   if (a === b) return 0;

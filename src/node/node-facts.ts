@@ -82,8 +82,8 @@ export class FactReader {
   }
 
   /**
-   * Reads the facts. While the node starts, the runtime is checked for them; later they come from
-   * the last regular check of the runtime.
+   * Reads the facts. While the node starts, this includes a check of the runtime; later the facts
+   * of the runtime come from its last regular check.
    */
   async read(about: RuntimeQuery, signal: AbortSignal): Promise<NodeFacts> {
     const { settings, resources, runtime, health, images, volumes, provider } = this.#sources;

@@ -111,8 +111,8 @@ export class Registration {
   }
 
   /**
-   * Waits until the facts of a restarted kubelet show that the node is still ready, so that it does
-   * not report NotReady in between.
+   * After a restart of the kubelet, waits for a limited time until all checks of the node succeed,
+   * so that a Node that is Ready does not become NotReady in between.
    */
   async #stableFacts(existing: Node, facts: NodeFacts, signal: AbortSignal): Promise<NodeFacts> {
     const { clock, facts: reader } = this.#deps;

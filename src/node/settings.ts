@@ -46,7 +46,10 @@ export interface NodeSettings {
     readonly memory?: ThresholdValue | undefined;
     readonly nodefs?: ThresholdValue | undefined;
   };
-  /** Whether ephemeral storage is allocatable; otherwise the node is ready without its capacity. */
+  /**
+   * Whether ephemeral storage is allocatable; if not, the node can become ready without a known
+   * capacity of ephemeral storage.
+   */
   readonly localStorage: 'counted' | 'not-counted';
   readonly updateFrequencyMs: number;
   readonly reportFrequencyMs: number;

@@ -117,7 +117,7 @@ test('limits requested status checks to two a second', async () => {
   await stop();
 });
 
-test('publishes complete node addresses, and keeps the published value of a fact that cannot be read', async () => {
+test('publishes complete node addresses, and keeps the published addresses when the current ones cannot be read', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   assert.equal(environment.api.node()?.status?.addresses?.[0]?.address, '192.168.1.5');
@@ -139,7 +139,7 @@ test('publishes complete node addresses, and keeps the published value of a fact
   await stop();
 });
 
-test('fixes the labels of operating system and architecture, and keeps all others', async () => {
+test('restores the labels of operating system and architecture on the Node, and keeps changes of all other labels', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment, { labels: { pool: 'a' } });
   const node = environment.api.node();
@@ -152,7 +152,7 @@ test('fixes the labels of operating system and architecture, and keeps all other
   await stop();
 });
 
-test('uses the cached Node for the first attempt and reads it for later ones, and uses a new connection from the second failure on', async () => {
+test('a status update uses the cached Node for the first attempt, reads the Node for later attempts, and uses a new connection from the second failure on', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   environment.pressures.add('disk');
@@ -203,7 +203,7 @@ test('recreates a deleted Node after a minute, not earlier', async () => {
   await stop();
 });
 
-test('detects a deleted Node that the watch never delivered', async () => {
+test('detects the deletion of the Node even if the watch never delivers it', async () => {
   const environment = new NodeWorld();
   const { stop } = await started(environment);
   await environment.clock.advance(5_000);
@@ -351,7 +351,7 @@ test('publishes a new pressure condition at the regular check even while the nod
   await stop();
 });
 
-test('publishes volumes in use only when they are known, and then notifies the volume manager', async () => {
+test('publishes volumesInUse only after the volume manager has reported it, and then notifies the volume manager', async () => {
   const environment = new NodeWorld();
   environment.api.put(apiResources.nodes, {
     metadata: { name: 'n1', uid: 'u1' },
@@ -383,7 +383,7 @@ test('stops sending status fields that an older API server drops', async () => {
   await stop();
 });
 
-test('limits the delay of status updates by a hanging runtime', async () => {
+test('a hanging runtime delays status updates only for a limited time', async () => {
   const environment = new NodeWorld();
   const deps = environment.deps();
   const runtime = {

@@ -13,7 +13,7 @@ function read(files: Readonly<Record<string, string>>) {
   });
 }
 
-test('reads each fact about the system from its file', async () => {
+test('reads each item of system information from its file', async () => {
   const info = await read({
     '/etc/machine-id': 'aaa\n',
     '/var/lib/dbus/machine-id': 'bbb\n',
@@ -30,7 +30,7 @@ test('reads each fact about the system from its file', async () => {
   });
 });
 
-test('falls back to another file when the first file of a system fact is missing', async () => {
+test('falls back to another file when the first file of an item of system information is missing', async () => {
   const dbus = await read({ '/etc/machine-id': '\n', '/var/lib/dbus/machine-id': 'bbb' });
   assert.equal(dbus.machineId, 'bbb');
   const tree = await read({ '/proc/device-tree/system-id': 'dt-id\0' });
@@ -41,14 +41,14 @@ test('falls back to another file when the first file of a system fact is missing
   assert.deepEqual([id.systemUuid, id.osImage], ['aaa', 'X']);
 });
 
-test('reports an unreadable machine as Linux without an OS name', async () => {
+test('reports a machine whose files cannot be read as Linux without an OS name', async () => {
   const info = await read({});
   assert.deepEqual([info.machineId, info.systemUuid, info.bootId, info.osImage], ['', '', '', 'Linux']);
 });
 
 const { signal } = new AbortController();
 
-test('reads the facts of the machine that runs the test', async () => {
+test('reads the system information of the machine that runs the test', async () => {
   const machine = hostNodeMachine();
   assert.equal(await machine.read('/does/not/exist'), undefined);
   assert.match((await machine.read('/proc/sys/kernel/random/boot_id')) ?? '', /^[-0-9a-f]{36}\n$/);

@@ -53,7 +53,7 @@ function prettyName(osRelease: string): string {
   return (quoted ?? value).replace(/\\(["'$`\\])/g, '$1') || 'Linux';
 }
 
-/** Reads the facts of this machine. */
+/** Reads the system information of this machine. */
 export function hostNodeMachine(): NodeMachineInfo {
   return {
     read: (path) => readFile(path, 'utf8').catch(() => undefined),

@@ -161,8 +161,8 @@ export class BoundClaims {
       signal.throwIfAborted();
       if (isApiCode(cause, 'API_NOT_FOUND'))
         throw unbound(`${failed}: ${ref.resource.plural} ${JSON.stringify(ref.name)} not found`);
-      // An error status for this claim is a definite result; other errors may disappear with the
-      // next call.
+      // When the API server rejects the read of this claim with an error status, the claim cannot
+      // be used; other errors, such as a lost connection, may disappear with the next call.
       const code = isKind(cause, 'Denied', 'Invalid') ? 'CLAIM_UNBOUND' : 'CLAIM_UNREAD';
       throw new KubelingError(code, `${failed}: ${describeError(cause)}`);
     }

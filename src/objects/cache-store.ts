@@ -66,8 +66,8 @@ export class CacheStore<T extends ReferredObject> implements ReferredStore<T> {
     if (entry?.pods.has(pod) === true) return;
     const pods = entry?.pods ?? new Set();
     pods.add(pod);
-    // The entry is dropped, because the client that created the pod may have changed the object
-    // just before.
+    // The cache entry is dropped when another pod begins to refer to the object, because the client
+    // that created the pod may have changed the object just before.
     this.#entries.set(objectNameKey(object), { pods, cell: { fetched: undefined } });
   }
 

@@ -9,8 +9,9 @@ import { podUid } from '../pods/index.ts';
 import { type ChangeDetection, makePodObjects } from './pod-objects.ts';
 
 /**
- * Pods and objects are added, changed and removed, and the server is unavailable at times; the same
- * properties hold for every order.
+ * Adds, changes and removes pods and objects in random order, with an API server that is
+ * unavailable at times. For every order, reads must return only values that the objects have had,
+ * and nothing may leak.
  */
 const names = ['a', 'b', 'c'];
 const uids = ['one', 'two', 'three'].map(podUid);
@@ -25,8 +26,7 @@ class History {
   readonly #pods = new Map<string, readonly string[]>();
   readonly #values = new Map<string, string>();
   /**
-   * The values that a read of each object may return: those since the API server was last available
-   * to all readers.
+   * The values that each object has had since the start of the test: a read may return any of them.
    */
   readonly #seen = new Map<string, Set<string | undefined>>();
   #count = 0;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import type { Logger, WriteOptions } from '../lib/index.ts';
 
-/** The file operations of object copies. Reading a missing file is no failure. */
+/** The file operations for the copies of objects. Reading a missing file returns undefined. */
 export interface CopyFiles {
   makeDirectory(path: string, mode: number): Promise<void>;
   names(directory: string): Promise<readonly string[]>;

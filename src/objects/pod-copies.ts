@@ -58,8 +58,8 @@ export class ApiPodCopies {
   /** Pending writes and removals by pod UID. */
   readonly #dirty = new Map<PodUid, Pod | 'gone'>();
   /**
-   * The UIDs in the complete list of pods, until the copies of all pods that are not in it have
-   * been removed; undefined otherwise.
+   * The UIDs in the complete list of pods from the API server. Set until the copies of all pods
+   * that are not in this list have been removed.
    */
   #listed: readonly string[] | undefined;
 
@@ -118,7 +118,10 @@ export class ApiPodCopies {
  * precedence over them.
  */
 const waitForServerMs = 10_000;
-/** The time after the start in which every desired pod is synced and registers its references. */
+/**
+ * The time after the start in which every desired pod is synced and registers its references to
+ * secrets and config maps.
+ */
 const registeredAfterMs = 120_000;
 
 export interface StartFromCopiesDeps {

@@ -9,9 +9,9 @@ import { WatchStore } from './watch-store.ts';
 
 /**
  * The secrets and config maps of the pods on this node. Each sync registers the pod before it reads
- * any of its objects; the pod is unregistered when its volumes are removed. Neither call waits or
- * fails, and both are idempotent. Reads return undefined for a missing object, and throw when the
- * state of the object is unknown.
+ * any of its objects; the pod is unregistered when its volumes are removed. Registering and
+ * unregistering neither wait nor fail, and both are idempotent. Reads return undefined for a
+ * missing object, and throw when the state of the object is unknown.
  */
 export interface PodObjects {
   register(pod: Pod): void;
@@ -22,7 +22,7 @@ export interface PodObjects {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A store of referenced objects that may have a background loop. */
+/** A store of the objects to which pods refer; it may have a background loop. */
 export interface RunningStore<T> extends ReferredStore<T> {
   run(signal: AbortSignal): Promise<void>;
 }

@@ -82,7 +82,7 @@ function createHarness() {
   return { told: reported, references, pod };
 }
 
-test('reports only the difference to the previous registration of a pod to the store', () => {
+test('reports to the store only what has changed since the previous registration of a pod', () => {
   const { told, references, pod } = createHarness();
   references.register(pod('u', 'a', 'b'));
   references.register(pod('u', 'a', 'b'));
@@ -98,7 +98,7 @@ test('reports each pod to the store, even if pods refer to the same object', () 
   assert.deepEqual(told, ['+default/a u', '+default/a v', '-default/a u']);
 });
 
-test('unregisters a pod with its last references, and only once', () => {
+test('unregisters the last references of a pod that is removed, and reports that to the store only once', () => {
   const { told, references, pod } = createHarness();
   references.register(pod('u', 'a'));
   references.register(pod('u', 'b'));

@@ -13,7 +13,9 @@ const { signal } = new AbortController();
 const node = 'node-1';
 const { pods, secrets, serviceAccounts, services } = apiResources;
 
-/** A node with the permissions that the API server grants it. */
+/**
+ * Sets up a node whose requests to the simulated API server are authorized as those of a real node.
+ */
 function createHarness(detection: ChangeDetection = 'Watch', seed = 1) {
   const clock = new VirtualClock();
   const api = new SimulatedApi({ clock, random: seededRandom(seed) });

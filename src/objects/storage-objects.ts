@@ -10,8 +10,8 @@ import { SingleFlight } from '../lib/index.ts';
 
 /**
  * CSIDrivers, PersistentVolumes and other storage objects, read from the API server on each call;
- * undefined for a missing object. The secrets are those that volumes refer to. No pod spec names
- * them, so the secret cache, which watches the secrets of pods, does not have them.
+ * undefined for a missing object. `secret` reads the secrets to which volumes refer: pod specs do
+ * not name them, so the cache of the secrets that pods use does not contain them.
  */
 export class StorageObjects {
   readonly #api: Pick<ApiClient, 'get' | 'patch'>;

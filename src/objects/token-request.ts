@@ -151,7 +151,10 @@ export interface AccountChecksDeps {
 export type AccountName = readonly [namespace: string, name: string];
 
 const everyMs = 5 * 60_000;
-/** The interval of checks when the cluster does not let nodes read service accounts. */
+/**
+ * The interval of attempts to read a service account when the cluster forbids nodes to read service
+ * accounts.
+ */
 const afterRefusalMs = 60 * 60_000;
 
 /**

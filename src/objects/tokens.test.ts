@@ -196,7 +196,7 @@ test('serves the previous token while it is valid when renewal fails, and throws
   });
 });
 
-test('retries a failed token request without a caller, after 5 s and up to a minute', async () => {
+test('retries a failed token request even if no caller requests the token again, after 5 s and then at intervals of up to a minute', async () => {
   const { clock, server, renewed, get, stop, metric } = createHarness();
   server.failure = refusal(403, 'no relationship found');
   await assert.rejects(get());

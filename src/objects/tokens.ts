@@ -62,8 +62,8 @@ const purgeMs = 60_000;
 const wantedForMs = 10 * 60_000;
 
 /**
- * Requests tokens and caches them while they are valid. A failed request or renewal is retried
- * without a caller, and the event `renew-pod` reports a retry that succeeded.
+ * Requests tokens and caches them while they are valid. A failed request or renewal is retried in
+ * the background, and the event `renew-pod` reports a retry that succeeded.
  */
 export class Tokens implements TokenSource {
   readonly events: TypedEvents<TokenEvents>;
@@ -175,7 +175,8 @@ export class Tokens implements TokenSource {
   #failed(entry: Entry): void {
     const key = tokenSpecKey(entry.spec);
     this.#deps.observer.answered('failed');
-    // The retry time stays, because repeated calls must not extend the back-off.
+    // The time of the next retry is not changed, because repeated calls must not extend the
+    // back-off.
     if (!this.#isKnown(entry) || this.#retries.has(key)) return;
     this.#retries.add(key, entry.backoff.fail(this.#deps.clock.monotonicMs()));
     this.#reportWaiting();
@@ -213,7 +214,10 @@ export class Tokens implements TokenSource {
     }
   }
 
-  /** An expired token that is being retried is retained until no caller requests it any more. */
+  /**
+   * An expired token whose renewal is being retried is retained until no caller requests it any
+   * more.
+   */
   #isOver(key: string, entry: Entry): boolean {
     const { clock } = this.#deps;
     if (entry.held !== undefined && clock.now() <= entry.held.issued.expiresMs) return false;

@@ -224,7 +224,7 @@ for (const [syncFrequencyMs, idleMs] of [
   [60_000, 300_000],
   [1_000, 60_000],
 ] as const) {
-  test(`stops the watch of an object after ${idleMs / 1_000} s without a read at a sync every ${syncFrequencyMs / 1_000} s`, async () => {
+  test(`stops the watch of an object that was not read for ${idleMs / 1_000} s when pods are synced every ${syncFrequencyMs / 1_000} s`, async () => {
     const { clock, api, objects, put, read, watched, stop } = createHarness('Watch', syncFrequencyMs);
     put('x');
     objects.register(pod());
@@ -267,7 +267,7 @@ test('does not stop the watch of an idle object before its first response', asyn
   await stop();
 });
 
-test('serves the cached object after an idle stop of its watch while the API server is unavailable', async () => {
+test('serves the cached object while the API server is unavailable, even if the watch of the object was stopped because nothing read the object', async () => {
   const { clock, api, objects, put, read, stop } = createHarness();
   put('x');
   objects.register(pod());

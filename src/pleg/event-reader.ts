@@ -25,8 +25,8 @@ export interface EventReaderDeps {
 }
 
 /**
- * The interval of retries with a runtime that does not support events; it may be replaced by one
- * that does.
+ * The interval of retries with a runtime that does not support events; the runtime may be replaced
+ * by a version that does.
  */
 const unsupportedMs = 5 * 60_000;
 

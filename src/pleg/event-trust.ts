@@ -15,7 +15,7 @@ export type TrustState = 'trusted' | 'untrusted';
 
 type What = RuntimeHint['what'];
 
-/** How long after the observation of a change its event may arrive. */
+/** The maximum delay of an event after a relist has found the change that the event announces. */
 const lateMs = 2_000;
 /** The time limit for a provoked event to arrive, including the runtime's time to accept it. */
 const proofLateMs = 10_000;
@@ -60,7 +60,7 @@ export class EventTrust implements Disposable {
     return this.#state;
   }
 
-  /** When an event last proved that events arrive, in monotonic milliseconds. */
+  /** The time of the last event that proved that events arrive, in monotonic milliseconds. */
   get lastProofMs(): number | undefined {
     return this.#lastProofMs;
   }

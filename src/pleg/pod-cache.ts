@@ -107,8 +107,8 @@ export class PodCache {
   }
 
   /**
-   * Records that the runtime has no container or sandbox of the pod. The pod's waiters are released
-   * by the timestamp of a relist of all pods.
+   * Records that the runtime has no container or sandbox of the pod. Does not release the waiters
+   * of the pod: `setGlobal` does so after a relist of all pods.
    */
   delete(uid: PodUid): void {
     this.#entries.delete(uid);

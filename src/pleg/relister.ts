@@ -15,8 +15,8 @@ export interface RelisterDeps {
   /** Queues a lifecycle event; returns whether there was capacity. */
   readonly deliver: (event: PodLifecycleEvent) => boolean;
   /**
-   * Called after a relist with all its changes and the timestamp of the last relist before these
-   * changes.
+   * Called when a relist has found changes of a pod, with all these changes and the timestamp of
+   * the last listing before them.
    */
   readonly changed: (changes: readonly ItemChange[], unchangedAt: number) => void;
   /** Called for each pod whose inspection failed. */

@@ -30,7 +30,10 @@ export class RunningPods {
     return pods.map(runningPart).filter((pod) => itemsOf(pod).length > 0);
   }
 
-  /** All containers of pods of which something may run, listed after this call. */
+  /**
+   * Lists the pods again and returns all containers of each pod that may have a running container
+   * or sandbox.
+   */
   async refresh(signal: AbortSignal): Promise<readonly RuntimePod[]> {
     this.#generation++;
     return await this.#flights.run(this.#generation, (inner) => this.#list(inner), signal);

@@ -109,9 +109,9 @@ export interface RuntimeHint {
   /** What the event announces; `proof` is the event that `provoke` caused, about no container. */
   readonly what: 'created' | 'started' | 'stopped' | 'removed' | 'other' | 'proof';
   /**
-   * When the change will be listed: `any-moment` for soon, so that frequent relists are useful;
-   * `after-another-hint` when another hint precedes the change, so that no relist is needed until
-   * then.
+   * `any-moment` means that the runtime will list the change soon, so that frequent relists are
+   * useful. `after-another-hint` means that the runtime sends another hint before it lists the
+   * change, so that no relist is needed until then.
    */
   readonly shows?: 'any-moment' | 'after-another-hint' | undefined;
   /** The time of the event in milliseconds since the Unix epoch, by the runtime's clock. */

@@ -68,7 +68,7 @@ for (const version of ['containerd-1.6', 'containerd-2'] satisfies Flavour[]) {
   });
 }
 
-test('observes an exit that is listed half a second after its event within another half second', async () => {
+test('when the runtime lists an exit half a second after its event, observes the exit within another half second', async () => {
   await using watched = new Watched({ latency: (step) => (step === 'exit-seen' ? 500 : 0) });
   const { node } = watched;
   await node.clock.advance(100);

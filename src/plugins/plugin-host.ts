@@ -7,7 +7,9 @@ import { GrpcChannel } from '../protocols/grpc/index.ts';
 /** A socket in the plugin directory, with or without a listener. */
 export interface PluginSocket {
   readonly path: string;
-  /** Identifies the socket file: differs when another socket was created at the path. */
+  /**
+   * Identifies the socket file: the value changes when a new socket is created at the same path.
+   */
   readonly identity: string;
 }
 

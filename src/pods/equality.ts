@@ -42,7 +42,10 @@ export function isLocalAnnotation(key: string): boolean {
   return localAnnotations.has(key);
 }
 
-/** The changes between two versions of a pod to which the kubelet reacts. */
+/**
+ * What differs between two versions of a pod, as far as the kubelet reacts to it: nothing, only the
+ * status, or the desired state.
+ */
 export type PodChange = 'none' | 'status' | 'desired';
 
 export function changeOf(before: Pod, after: Pod): PodChange {

@@ -7,8 +7,8 @@ const minIndexed = 16;
 const indexes = new WeakMap<readonly Named[], ReadonlyMap<string, readonly Named[]>>();
 
 /**
- * The first item of a list with this name. A pod may have thousands of containers, so a list is indexed once; lists of
- * specs, statuses and observed pods never change.
+ * The first item with this name in a list. A pod may have thousands of containers, so a list is
+ * indexed once; lists of specs, statuses and observed pods never change.
  */
 export function findNamed<T extends Named>(list: readonly T[] | undefined, name: string): T | undefined {
   if (list === undefined) return undefined;
@@ -16,7 +16,7 @@ export function findNamed<T extends Named>(list: readonly T[] | undefined, name:
   return indexed(list).get(name)?.[0];
 }
 
-/** All items of the list with this name, in order. */
+/** All items with this name in the list, in order. */
 export function allNamed<T extends Named>(list: readonly T[], name: string): readonly T[] {
   if (list.length < minIndexed) return list.filter((item) => item.name === name);
   return indexed(list).get(name) ?? [];

@@ -182,7 +182,7 @@ test('compares JSON values independent of key order, with undefined equal to a m
   assert.ok(!sameJson(null, {}));
 });
 
-test('reports only changes of a pod to which the kubelet reacts', () => {
+test('reports only those changes of a pod to which the kubelet reacts', () => {
   const before = pod('1');
   const withMeta = (meta: object): Pod => ({ ...before, metadata: { ...before.metadata, ...meta } });
   assert.equal(changeOf(before, { ...before }), 'none');

@@ -93,7 +93,10 @@ export class PodManager {
     };
   }
 
-  /** Finds a pod by UID. Mirror pods are not found: translate UIDs of users first. */
+  /**
+   * Finds a pod by UID. Mirror pods are not found: UIDs that API clients pass must be translated
+   * first.
+   */
   getPodByUid(uid: PodUid): Pod | undefined {
     return this.#pods.get(uid);
   }
@@ -159,7 +162,7 @@ export class PodManager {
     return { podToMirror, mirrorToPod: new Map(this.#translations) };
   }
 
-  /** Links a static pod and its mirror pod, whichever is added second. */
+  /** Links a static pod and its mirror pod when the second of the two is added. */
   #translate(name: PodFullName): void {
     const pod = this.#podByName.get(name);
     const mirror = this.#mirrorByName.get(name);

@@ -23,7 +23,8 @@ export interface ObservedSandbox {
   readonly createdAtNs: bigint;
   readonly network: 'pod' | 'node';
   /**
-   * The IP addresses of the sandbox; empty for none, and when the runtime reports no valid address.
+   * The IP addresses of the sandbox; empty if it has none or if the runtime reports no valid
+   * address.
    */
   readonly ips: readonly string[];
   /** Whether the runtime reports a network without an address, so that the pod is unreachable. */
@@ -58,7 +59,8 @@ export interface ObservedContainer {
   /** The digest of the image that the container runs. */
   readonly imageRef: string;
   /**
-   * The hash of the container spec from which it was created; empty when the annotation is missing.
+   * The hash of the container spec from which the container was created; empty when the annotation
+   * is missing.
    */
   readonly hash: string;
   readonly restartCount: number;

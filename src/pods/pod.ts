@@ -87,8 +87,8 @@ export function isTerminalPhase(phase: string | undefined): boolean {
 }
 
 /**
- * The name of a volume's claim: the given one, or that of an ephemeral volume; undefined for other
- * volumes.
+ * The name of the claim that a volume uses: the one in the pod spec, or the generated name for an
+ * ephemeral volume; undefined for other volume types.
  */
 export function claimNameOf({ metadata }: Pod, volume: Volume): string | undefined {
   const { name, persistentVolumeClaim, ephemeral } = volume;

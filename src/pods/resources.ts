@@ -58,8 +58,8 @@ export function containerSum(pod: Pod, side: ResourceSide): ResourceList {
   const peak = new Map<string, Quantity>();
   for (const container of initContainersOf(pod)) {
     const list = own(container);
-    // The sum of sidecars only grows, so a peak is recomputed only for the resources of the current
-    // container.
+    // The sum of the sidecars only grows, so the peak must be raised only for the resources that
+    // the current container requests.
     for (const [name, amount] of list) raise(peak, name, plus(sidecars.get(name), amount));
     if (!isSidecar(container)) continue;
     addTo(running, list);
@@ -141,7 +141,7 @@ const fewestShares = 2n;
 const mostShares = 262_144n;
 const shortestQuotaUs = 1_000n;
 
-/** The cgroup weight of a CPU amount in CPU shares: 1024 per core. */
+/** Converts a CPU amount to CPU shares, the CPU weight in cgroups v1: 1024 per core. */
 export function cpuShares(milliCpu: bigint): bigint {
   const shares = (milliCpu * 1024n) / 1000n;
   if (shares < fewestShares) return fewestShares;

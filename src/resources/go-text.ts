@@ -39,7 +39,10 @@ export function sortedByKey<K extends string | number, V>(entries: Iterable<read
   return new Map([...entries].toSorted(([one], [other]) => compareKeys(one, other)));
 }
 
-/** Returns the value as object; throws an error that names it if it is not an object. */
+/**
+ * Returns the value as object. If the value is not an object, throws an error that contains its
+ * name.
+ */
 export function jsonObject(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new Error(`${what} is not an object`);

@@ -9,7 +9,7 @@ export interface StartObserver {
   sandboxFailed(): void;
   /** Observes the duration and outcome of a RunPodSandbox call. */
   runPodSandbox(runtimeHandler: string, ms: number, outcome: 'created' | 'failed'): void;
-  /** Called for each start of a container, but not during its back-off. */
+  /** Called for each attempt to start a container, except when back-off delays the start. */
   containerStarting(type: ContainerType): void;
   containerFailed(type: ContainerType, reason: string): void;
   /** Observes an image pull; `bytes` is undefined when the size is unknown. */

@@ -51,7 +51,10 @@ export interface RuntimeManagerDeps {
   readonly hooks: HookRunner;
   readonly credentials: CredentialProvider;
   readonly pullRecords?: PullRecords | undefined;
-  /** Leases of images in use, shared with image garbage collection; private when undefined. */
+  /**
+   * Leases of images in use, shared with image garbage collection; if undefined, the runtime
+   * manager creates its own.
+   */
   readonly imageLeases?: ImageLeases | undefined;
   readonly pods: GcPods;
   readonly settings: RuntimeManagerSettings;
@@ -244,7 +247,10 @@ export class RuntimeManager implements AsyncDisposable {
     if (mayPrepare()) this.#containers.prepare(start, mayCreate, signal);
   }
 
-  /** Whether no sync or kill has used the observation and none is running for the pod. */
+  /**
+   * Whether the observation is current: no sync or kill has used it, and none is running for the
+   * pod.
+   */
   #isUnchanged(uid: PodUid, observed: ObservedPod): boolean {
     return !this.#syncing.has(uid) && !this.#usedObservations.has(observed);
   }

@@ -84,8 +84,9 @@ const defaultMaxBytes = 20 * 1024 ** 3;
 const directoryMode = 0o700;
 
 /**
- * The directory of container checkpoints. Checkpoints contain the secret and large memory of
- * processes: only the directory's owner can read them, and their number and size are limited.
+ * The directory of container checkpoints. Checkpoints contain the memory of processes, which may be
+ * secret and large: only the directory's owner can read them, and their number and size are
+ * limited.
  */
 export class CheckpointDirectory {
   readonly #deps: CheckpointDirectoryDeps;
@@ -139,7 +140,7 @@ export class CheckpointDirectory {
 
 async function createDirectory(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: directoryMode });
-  // An existing directory may have wider permissions.
+  // An existing directory may have wider permissions, so they are set again.
   await chmod(directory, directoryMode);
 }
 

@@ -14,8 +14,9 @@ export interface Http2ServerLimits {
 
 /**
  * Limits of an HTTP/2 connection. A connection on which the client resets too many requests is
- * closed, because reset requests cost the client nothing. The API server authenticates with a
- * certificate, and many of its log requests may end at the same time.
+ * closed, because reset requests cost the client nothing. The limits are higher for clients with a
+ * certificate: the API server is such a client, and many of its log requests may end at the same
+ * time.
  */
 const limits = {
   withCertificate: { maxStreams: 250, streamResetBurst: 500, streamResetRate: 50 },

@@ -190,9 +190,9 @@ export class Listener implements AsyncDisposable {
   }
 
   /**
-   * An HTTP/2 connection ends only after the client has read the GOAWAY frame; until then frames of
-   * the client are still parsed. The connection of an anonymous client is closed without waiting,
-   * after its received frames were read, so that it gets the response.
+   * An HTTP/2 connection ends only after the client has read the GOAWAY frame, and until then the
+   * server parses further frames of the client. So the connection of an anonymous client is closed
+   * without waiting for this, after its received frames were read, so that it gets the response.
    */
   #closeAfter(outgoing: ServerResponse, socket: Socket): void {
     if (http2StreamOf(outgoing) === undefined || !this.#guard.isAnonymous(socket)) return;

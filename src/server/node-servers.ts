@@ -104,8 +104,8 @@ export function withoutDebugging(routes: readonly Route[]): readonly Route[] {
 }
 
 /**
- * Returns the routes of the read-only port without authentication: the same as without debugging
- * handlers, but only for reading.
+ * Returns the routes of the read-only port without authentication: the routes that are served with
+ * `enableDebuggingHandlers` off, restricted to reading.
  */
 export function readOnlyRoutes(routes: readonly Route[]): readonly Route[] {
   const open = routes.filter(isOpen).filter(({ path }) => !/^\/(?:livez|readyz)/.test(path));

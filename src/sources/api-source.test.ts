@@ -73,7 +73,7 @@ test('delivers the pods of this node as one list, and no pods of other nodes', a
   assert.deepEqual(harness.sets.at(-1), ['a', 'b', 'd']);
 });
 
-test('delivers only changes after the first list, and a pod recreated with the same name as a new pod', async () => {
+test('after the first list delivers only changes; a pod recreated with the same name is delivered as a new pod', async () => {
   await using harness = await start((api) => {
     for (const name of ['a', 'b']) api.put(pods, on(nodeName, name));
   });

@@ -128,8 +128,8 @@ export class FileScanner {
     const bytes = await withDeadline(deadline, () => lastGood.read(path), signal);
     if (bytes === undefined) return undefined;
     const { pods, problems, complete } = await reader.read(bytes, { source: 'file', path, nodeName });
-    // The empty digest makes the next scan read the file again, which reports content that is no
-    // longer valid.
+    // The empty digest makes the next scan read the file again, so that content that is no longer
+    // valid is reported.
     return { digest: complete ? digestOf(bytes) : '', version: '', pods, problems };
   }
 

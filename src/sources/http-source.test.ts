@@ -132,7 +132,7 @@ test('logs the first three consecutive failures and the recovery', async () => {
   rig.answer(podManifest('a'));
   await rig.clock.advance(20_000);
   const last = [...rig.logs.records].at(-1);
-  assert.equal(last?.message, 'Recovered manifest URL');
+  assert.equal(last?.message, 'Manifest URL can be read again');
 });
 
 test('logs and events contain no passwords or tokens of the URL', async () => {

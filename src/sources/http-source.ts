@@ -165,7 +165,7 @@ export class HttpSource {
 
   #reportSuccess(): void {
     if (this.#failures > 0)
-      this.#options.logger.info('Recovered manifest URL', {
+      this.#options.logger.info('Manifest URL can be read again', {
         url: withoutSecrets(this.#options.url),
         failures: this.#failures,
       });

@@ -32,7 +32,7 @@ test('accepts ConfigMaps beside pods when static pods may refer to API objects',
   );
 });
 
-test('accepts a manifest that contains only a Secret, without reporting problems, as a complete manifest without pods', async () => {
+test('a manifest that contains only a Secret is complete, defines no pods and causes no problem report', async () => {
   const only =
     'apiVersion: v1\nkind: List\nitems:\n  - {apiVersion: v1, kind: Secret, metadata: {name: s}}\n';
   assert.deepEqual(await read('allowed', only), { pods: [], problems: [], complete: true });

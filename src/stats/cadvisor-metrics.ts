@@ -306,7 +306,7 @@ export async function blockDevices(
   });
 }
 
-/** Returns the device number of the first of the file systems. */
+/** Returns the device number of the block device that contains the first of the file systems. */
 function mainDevice(
   [first]: readonly BlockDevice[],
   disks: ReadonlyMap<string, FileSystemSpace>,

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { realCgroupHost } from '../lib/index.ts';
 import { CgroupFileCache } from './cgroup-file-cache.ts';
 
-test('cgroup files stay open from pass to pass and are closed when a pass does not read them', () => {
+test('cgroup files stay open while every pass reads them, and are closed by the first pass that does not', () => {
   const root = mkdtempSync(join(tmpdir(), 'klg-cgroups-'));
   const openNow = () => readdirSync('/proc/self/fd').length;
   for (const path of ['one', 'two']) {
@@ -27,7 +27,7 @@ test('cgroup files stay open from pass to pass and are closed when a pass does n
   rmSync(root, { recursive: true });
 });
 
-test('network files stay open from pass to pass and are closed when a pass does not read them', () => {
+test('network files stay open while every pass reads them, and are closed by the first pass that does not', () => {
   const openNow = () => readdirSync('/proc/self/fd').length;
   const files = new CgroupFileCache(realCgroupHost(), { version: 2, root: tmpdir() });
   const nobody = '0';

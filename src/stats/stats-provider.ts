@@ -141,7 +141,8 @@ export class StatsProvider implements Disposable {
       kernelSample,
       this.#disks.get(isGood, signal),
       this.#logs.get(isGood, signal),
-      // Layer sizes are read after the kernel pass, because the runtime reads the same cgroups.
+      // Layer sizes are requested after the kernel pass, so that the kubelet and the runtime do not
+      // read the same cgroups at the same time.
       kernelSample.then(() => this.#layers.get(isGood, signal)),
     ]);
     const { network, processes } = kernel;
@@ -197,7 +198,7 @@ export class StatsProvider implements Disposable {
   async layersCountedAtMs(uids: ReadonlySet<string>, signal: AbortSignal): Promise<number> {
     const layers = await this.#layers.get((_, ageMs) => ageMs < secondSampleMs, signal);
     const containers = this.#deps.pods().flatMap((pod) => (uids.has(pod.uid) ? pod.containers : []));
-    // Runtimes may omit the time of a layer size.
+    // Ignores layers without a time, which runtimes may omit.
     const times = containers.flatMap(({ id }) => layers.get(id)?.atMs ?? []);
     return Math.min(...times, Number.POSITIVE_INFINITY);
   }

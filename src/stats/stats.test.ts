@@ -213,7 +213,7 @@ test('a summary request for only CPU and memory reads no other stats', async () 
   assert.deepEqual(asked, ['kernel']);
 });
 
-test('concurrent callers share a pass and its result; a caller that needs current stats starts a new pass', async () => {
+test('concurrent callers share one read of the stats and its result; a caller that needs current stats starts a new read', async () => {
   const { provider, clock, asked, subjects } = createHarness();
   const looks = () => asked.splice(0).filter((what) => what === 'kernel').length;
   await Promise.all([1, 2, 3].map(() => provider.stats('cpu-and-memory', signal)));
@@ -269,7 +269,7 @@ test('queries a slow runtime once for the stats of all containers', async () => 
   );
 });
 
-test('closes all files after a failed pass', async () => {
+test('closes all kernel files after a failed read of the stats', async () => {
   const open = new Set<string>();
   const { provider, files } = createHarness({
     cri: { listContainerStats: () => Promise.reject(new Error('silence')) } as never,
@@ -367,7 +367,7 @@ test('a counter that was reset has no rate, and removed counters are dropped', (
   rates.begin().end();
   assert.equal(look(6_000, 500), undefined);
   assert.equal(look(8_000, 900), 200);
-  // The clock was set back by hours.
+  // From this sample on, the clock is set back by hours.
   assert.equal(look(-9_000_000, 1_000), 200);
   assert.equal(look(-8_998_000, 1_600), 300);
 });

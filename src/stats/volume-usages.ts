@@ -178,7 +178,7 @@ export class VolumeUsages {
     const { name, directory, counts, isScratch, claim } = measured;
     const found =
       counts === 'files' ? await this.#files(directory, signal) : await this.#deps.space(directory, signal);
-    // Some CSI drivers report no usage.
+    // Some CSI drivers report no usage; the volume is then omitted.
     if (Object.keys(found).length === 0) return undefined;
     return { ...found, atMs: clock.now(), name, isScratch, claim };
   }

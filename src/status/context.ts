@@ -22,7 +22,10 @@ export interface ProbedFlags {
   readonly ready: boolean;
 }
 
-/** Inputs of a pod status besides the pod and the observation of the runtime. */
+/**
+ * Inputs of a pod status besides the pod's spec and the sandboxes and containers read from the
+ * runtime.
+ */
 export interface StatusContext {
   /** The pod's cached status, or the status with which the pod was delivered. */
   readonly previous: PodStatus;
@@ -37,7 +40,8 @@ export interface StatusContext {
   readonly startError: (container: string) => StartError | undefined;
   readonly probes: PodProbeResults;
   /**
-   * The runtime's ids of containers that were stopped after the observation; none when undefined.
+   * The runtime's ids of containers that were stopped after the pod was read from the runtime; none
+   * when undefined.
    */
   readonly stopped?: ReadonlySet<string> | undefined;
   /**

@@ -20,8 +20,8 @@ import { hasStartedRegular, podPhase } from './phase.ts';
 import { withProbeFields } from './probe-fields.ts';
 
 /**
- * Computes the status of a pod from its spec, the observation of the runtime and the previous
- * status. A pure function. The status manager sets transition times and the start time.
+ * Computes the status of a pod from its spec, its sandboxes and containers in the runtime, and the
+ * previous status. A pure function. The status manager sets transition times and the start time.
  */
 export function generatePodStatus(pod: Pod, observed: ObservedPod, context: StatusContext): PodStatus {
   const lists = withProbeFields(pod, containerStatuses(pod, observed, context), context);

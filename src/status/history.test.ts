@@ -12,7 +12,7 @@ import { isOurCondition } from './conditions.ts';
 import { generatePodStatus } from './generate.ts';
 import { StatusManager } from './status-manager.ts';
 
-/** A random observation of the runtime; container records may disappear and reappear. */
+/** A random state of the pod in the runtime; its containers may disappear and reappear. */
 interface Moment {
   readonly instances: readonly ObservedContainer[];
   readonly sandbox: 'ready' | 'not-ready' | 'none';
@@ -57,7 +57,10 @@ const anyPod = fc
     return aPod({ metadata, spec: { ...spec, containers: [main, { name: 'other' }] } });
   });
 
-/** Runs the status manager through the observations and returns every cached status in order. */
+/**
+ * Reports the states one after another to the status manager and returns every cached status in
+ * order.
+ */
 async function history(pod: Pod, moments: readonly Moment[]): Promise<readonly PodStatus[]> {
   const clock = new VirtualClock();
   const manager = new StatusManager({ clock, logger: collectLogs(clock).logger, findPod: () => pod });

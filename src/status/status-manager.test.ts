@@ -124,7 +124,7 @@ describe('status fields that never change back', () => {
     assert.ok(status?.state?.running !== undefined);
   });
 
-  it('an assumed exit is reversible after another instance was created', () => {
+  it('the assumed exit of a container in unknown state is reversible after another instance was created', () => {
     const containers = [{ name: 'main' }, { name: 'other' }];
     const { see } = aManager({ spec: { restartPolicy: 'Never', containers } });
     const other = anInstance({ name: 'other' });
@@ -135,7 +135,7 @@ describe('status fields that never change back', () => {
     assert.ok(status?.state?.running !== undefined);
   });
 
-  it('an assumed exit is reversible after the same instance reappeared', () => {
+  it('the assumed exit of a container in unknown state is reversible after the same instance reappeared', () => {
     const { see } = aManager({
       spec: { restartPolicy: 'Never', containers: [{ name: 'main' }, { name: 'other' }] },
     });
@@ -273,7 +273,7 @@ describe('the final status of a pod', () => {
     assert.ok((again.version() ?? 0) > before);
   });
 
-  it('the final status is not delivered after the static pod is desired again', () => {
+  it("no longer delivers the final status of a static pod's earlier instance once the static pod is desired again", () => {
     const { manager, pod, uid, see } = aManager({ metadata: fromFile });
     see([anInstance()]);
     manager.expectReturn(uid);

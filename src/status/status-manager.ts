@@ -105,8 +105,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * Returns the status from which the next one is computed: the cached one, or the one delivered
-   * with the pod.
+   * Returns the status from which the next one is computed: the cached status, or the one in the
+   * given pod object if none is cached.
    */
   previousStatus(pod: Pod): PodStatus {
     return this.#restoredOf(pod)?.status ?? pod.status;
@@ -114,8 +114,8 @@ export class StatusManager implements StatusSource {
 
   /** Caches a new status and returns it after normalization. */
   setPodStatus(pod: Pod, status: PodStatus): PodStatus {
-    // The status of a deleted pod is delivered even without a change, because the pod may be due
-    // for removal.
+    // A status of a deleted pod is passed to listeners even if it is unchanged, because the pod may
+    // now be due for deletion from the API server.
     const isForced = pod.metadata.deletionTimestamp !== undefined;
     const observedGeneration = pod.metadata.generation;
     this.#update(pod, { ...status, observedGeneration }, isForced ? 'always' : 'if-changed');
@@ -131,8 +131,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * Marks a terminated container, by the runtime's id, as not ready: it must not receive traffic,
-   * however long its pod's worker is blocked.
+   * Marks a terminated container, found by its runtime ID, as not ready: it must not receive
+   * traffic, even while its pod's worker is blocked for a long time.
    */
   setContainerEnded(uid: PodUid, id: string): void {
     const { containerStatuses = [], initContainerStatuses = [] } = this.getPodStatus(uid) ?? {};
@@ -176,8 +176,8 @@ export class StatusManager implements StatusSource {
   }
 
   /**
-   * Removes the final status of an earlier instance of a static pod that is desired, so that this
-   * status is not delivered any more.
+   * Removes the final status of an earlier instance of a static pod when the pod is desired again,
+   * so that the old status is no longer delivered.
    */
   expectReturn(uid: PodUid): void {
     if (this.isFinished(uid)) this.forget(uid);
@@ -248,7 +248,8 @@ export class StatusManager implements StatusSource {
     const { uid, name, namespace } = pod.metadata;
     const kept = when === 'final' ? this.#entries.get(uid) : this.#restoredOf(pod);
     const before = kept?.status ?? pod.status;
-    // A static pod that starts again has the UID of its previous instance; its mirror pod is replaced.
+    // A static pod that starts again keeps the UID of its previous instance and gets a new mirror
+    // pod, so its containers may leave the terminated state.
     const restarted = isStaticPod(pod) ? [] : forbiddenRestarts(pod, before, given);
     if (restarted.length > 0) {
       this.#refuse(pod, restarted);
@@ -350,8 +351,8 @@ function hasStarted({ state, lastState }: ContainerStatus): boolean {
 }
 
 /**
- * Returns how many init containers have started, counted up to the last one that shows a start; at
- * least one.
+ * Returns how many init containers have started: all up to the last one whose status shows a start;
+ * at least one.
  */
 function startedInits(statuses: readonly ContainerStatus[]): number {
   return Math.max(1, statuses.findLastIndex(hasStarted) + 1);
@@ -389,8 +390,8 @@ function forbidden(
 }
 
 /**
- * An assumed exit is not final, because the container may reappear in the runtime and observations
- * override assumptions.
+ * Whether the exit was assumed because the runtime did not list the container. Such an exit is not
+ * final: the container may reappear in the runtime, and an observed state replaces an assumed one.
  */
 function wasAssumed({ reason }: NonNullable<ContainerState['terminated']>): boolean {
   return reason === statusUnknown;

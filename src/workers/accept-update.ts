@@ -44,8 +44,8 @@ export function acceptUpdate(update: OfferedUpdate): Acceptance {
 }
 
 /**
- * Returns the pod with its spec if the worker has the spec; otherwise returns what the update is
- * about unchanged, for example a pod that only the runtime has.
+ * Returns the full pod if the worker has its spec; otherwise returns the given pod of the update
+ * unchanged, for example one that only the runtime has.
  */
 function bestSubject(record: WorkerRecord, given: WorkSubject): WorkSubject {
   if (given.kind === 'pod') return given;

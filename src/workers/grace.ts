@@ -9,8 +9,8 @@ export function specGraceSeconds(pod: Pod | undefined): number {
 }
 
 /**
- * Returns the grace period of the first termination request: the shorter of the two that the
- * deletion and the kubelet request, or that of the pod spec if neither requests one.
+ * Returns the grace period of the first termination request: the shorter of the grace periods
+ * requested by the deletion and by the kubelet, or that of the pod spec if neither requests one.
  */
 export function requestedGraceSeconds(pod: Pod | undefined, override: number | undefined): number {
   return atLeastMinimum(shortestRequested(pod, override) ?? specGraceSeconds(pod));

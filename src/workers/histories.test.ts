@@ -54,7 +54,7 @@ class History {
   }
 
   async play(step: Step): Promise<void> {
-    // Calls that end in this step were started in an earlier one, so all results of the previous
+    // A call that ends in this step was started in an earlier step, so all results of the previous
     // step are complete and can be checked here.
     this.#check();
     switch (step.do) {

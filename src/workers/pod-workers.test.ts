@@ -50,7 +50,7 @@ test('logs a repeated sync failure once, and logs again after a different failur
   assert.equal(reported.length, 3);
 });
 
-test('syncs a pod again if a sync was requested during its sync, but not if it was requested before', async () => {
+test('syncs a pod again if a sync was requested while its sync was running, but not if the request came before that sync began', async () => {
   const node = new WorkerFixture();
   node.queue.add(uid);
   node.workers.updatePod({ updateType: 'create', pod: podOf() });
@@ -186,7 +186,7 @@ test('only shortens the grace period after an eviction and two deletions, and us
   assert.equal(node.workers.queries.shouldPodContentBeRemoved(uid), true);
 });
 
-test('uses one second for a grace period of zero, and does not raise it for a longer override', async () => {
+test('raises a grace period of zero to one second, and ignores a longer grace period in a later kill', async () => {
   const node = new WorkerFixture();
   await node.running();
   const pod = podOf({ deletionGraceSeconds: 0 });

@@ -249,8 +249,8 @@ export class PodWorkers implements AsyncDisposable {
     const fate = adoptOrphan(record, this.#deps.clock.monotonicMs());
     if (fate.kind === 'forget') return true;
     if (fate.cancel !== undefined) this.#loops.cancel(record, fate.cancel);
-    // The sync queue is drained for desired pods only, so this is the only retry for a pod that is
-    // no longer desired.
+    // The sync loop requests syncs for desired pods only, so this call is the only retry of the
+    // termination of a pod that is no longer desired.
     this.#loops.replay(record);
     return false;
   }

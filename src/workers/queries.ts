@@ -39,7 +39,10 @@ export class PodWorkerQueries {
     return worker === undefined ? this.#isKnownDeleted(uid) : worker.lifecycle.state === 'finished';
   }
 
-  /** For syncs: whether the pod must terminate, so that the sync stops starting it. */
+  /**
+   * For syncs: whether the pod must terminate; if so, the sync must start no more of its
+   * containers.
+   */
   isPodTerminationRequested(uid: PodUid): boolean {
     return this.#state.isTerminationRequested(uid);
   }

@@ -53,7 +53,10 @@ export type WorkSubject =
   | { readonly kind: 'pod'; readonly pod: Pod }
   | { readonly kind: 'runtime-pod'; readonly pod: RuntimePod };
 
-/** Returns the pod of the update; undefined for an update without one. */
+/**
+ * Returns the pod of the update, or the runtime pod that the update kills; undefined for an update
+ * with neither.
+ */
 export function subjectOf({ pod, runningPod, updateType }: UpdatePodOptions): WorkSubject | undefined {
   if (pod !== undefined) return { kind: 'pod', pod };
   if (runningPod === undefined || updateType !== 'kill') return undefined;

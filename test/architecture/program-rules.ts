@@ -43,7 +43,10 @@ export interface Knowledge {
    * tests need these programs.
    */
   readonly optional: Readonly<Record<string, string>>;
-  /** Programs and files of the table that the sources do not start, each with its user. */
+  /**
+   * Programs and files of the table that the sources do not start, each with the reason why the
+   * set-up installs it.
+   */
   readonly indirect: Readonly<Record<string, string>>;
 }
 

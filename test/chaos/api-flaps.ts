@@ -54,8 +54,8 @@ export class ApiFlaps {
     const containers = await this.#cluster.containersOf(this.#names);
     const watched = watchedBy(node.name);
     using insight = await ProcessInsight.open(node.pid, () => node.out);
-    // All later watches are counted from here, because the first restarts fill the caches of the
-    // process.
+    // Counts watches from here on. Two restarts precede the measurement, because the first restarts
+    // fill the caches of the process.
     const begin = await audit.now();
     await this.#flap(2);
     await this.#settled();
@@ -124,7 +124,10 @@ export class ApiFlaps {
     assert.ok(await plane.get(`/api/v1/nodes/${node.name}`));
   }
 
-  /** Each object must be watched exactly once; some watches may be older than the last restart. */
+  /**
+   * Waits until each object is watched exactly once, as before the outages; it does not matter when
+   * the watches began.
+   */
   async #watchedAgain(before: readonly string[], begin: number): Promise<void> {
     const { audit } = this.#cluster;
     let now: readonly string[] = [];

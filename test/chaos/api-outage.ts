@@ -30,7 +30,8 @@ const latest = (waitSeconds: number) => waitSeconds * 1.5 + 15;
 /**
  * Stops the API server of a node with pods that run, crash and are probed, and with pods that are
  * created and deleted. All work that does not need the API must continue, and nothing else may
- * change; after the restart of the server all statuses are published and its requests are executed.
+ * change; after the restart of the server all statuses are published, and the node applies the pod
+ * changes that it missed.
  */
 export class ApiOutage {
   readonly #cluster: FaultyCluster;

@@ -76,7 +76,7 @@ export class ApiSlowness {
     for (const name of files) fromManifest.push(await this.#started([name], () => this.#put(name)));
     const atOnce = await this.#started(many, () => this.#create(many));
     const mirrors = files.map((name) => `${name}-${this.#cluster.node.name}`);
-    // Every change eventually reaches the node.
+    // Despite the delays, all pods and mirror pods must become Ready.
     await this.#cluster.allAre([...api, ...many, ...mirrors], 'Ready', isReady);
     for (const name of files) await this.#cluster.node.take(`${name}.json`);
     await this.#cluster.remove([...api, ...many]);

@@ -65,7 +65,8 @@ export class CertificateWitness {
     this.#tell(`${basename(target)} holds until ${certificate.validTo}`);
     const names = await readdir(this.#directory);
     const pairs = names.filter((name) => name.startsWith(`${this.#prefix}-2`));
-    // A new pair may be written before the oldest one is deleted.
+    // Allows one additional pair, because a new pair may be written before the oldest one is
+    // deleted.
     assert.ok(pairs.length <= keptPairs + 1, `old pairs pile up: ${pairs.join(', ')}`);
   }
 }

@@ -12,7 +12,7 @@ const costlyNamespace = 'costly';
 export function isFixture(path: string): boolean {
   return new RegExp(`/namespaces/${costlyNamespace}/(configmaps|pods)/(wide|[msp]\\d+)$`).test(path);
 }
-/** The maximum size of a request body, minus some space for the fields around it. */
+/** The maximum size of a generated request body: the limit of the server minus a reserve. */
 const mostBytes = 3 * 1024 * 1024 - 2_000;
 const maps = `/api/v1/namespaces/${costlyNamespace}/configmaps`;
 const pods = `/api/v1/namespaces/${costlyNamespace}/pods`;

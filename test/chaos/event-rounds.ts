@@ -139,7 +139,8 @@ export class EventRounds {
     );
     assert.ok(this.#proxy.swallowed > 0, 'events must have been swallowed');
     const before = (await this.#metrics())[relistCount] ?? 0;
-    // With one relist every half minute this condition would take minutes.
+    // Five relists within 20 seconds show that all pods are relisted every second; with one relist
+    // every half minute they would take minutes.
     await eventually(
       'all pods to be looked at every second',
       async () => (((await this.#metrics())[relistCount] ?? 0) >= before + 5 ? true : undefined),

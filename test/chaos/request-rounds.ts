@@ -140,8 +140,8 @@ export class RequestRounds {
   }
 
   /**
-   * Deletes all objects and returns the memory of the server. Its garbage is collected for that, in
-   * a turn of the event loop that no request has caused.
+   * Deletes all objects and returns the memory of the server after a garbage collection. The turn
+   * of the event loop that collects the garbage is not attributed to any request.
    */
   async #emptied(way: Way, api: ServedApi): Promise<ServerAnswers['memory']> {
     await deleteObjects(way, await api.ask('paths'));

@@ -131,7 +131,7 @@ export class StoreRounds {
 
   /** Returns how many changes the log contains. */
   #look(): number {
-    // The writer was killed before it could write.
+    // The writer was killed before it could write, so there is no log to read.
     if (this.#newest === 1) return 0;
     const db = new DatabaseSync(this.#path, { readOnly: true });
     try {

@@ -150,7 +150,7 @@ export class UpRounds {
     await this.#watchesCatchUp();
   }
 
-  /** The watchers connect again after each start; only later events count. */
+  /** Unblocks the writers after a start of the server, and waits until they have written again. */
   async #connect(): Promise<void> {
     const before = this.#ledger.writes;
     this.#gate.open();
@@ -159,7 +159,9 @@ export class UpRounds {
     );
   }
 
-  /** Kills the server during writes, whose writers then miss a response. */
+  /**
+   * Kills the server during writes, and waits until all writers have noticed the missing responses.
+   */
   async #kill(): Promise<void> {
     await this.#node.end('SIGKILL');
     this.#gate.close();

@@ -144,7 +144,10 @@ export class Witness implements AsyncDisposable {
       this.#problems.push(`${container} of ${podName} ran twice at a time: ${earlier.id} and ${later.id}`);
   }
 
-  /** The exit event is sent a moment before the runtime's status reports the exit. */
+  /**
+   * Repeats the query, because the exit event is sent a moment before the runtime's status reports
+   * the exit.
+   */
   async #exit(id: string): Promise<void> {
     for (let look = 0; look < looks; look++) {
       const status = await this.#status(id);

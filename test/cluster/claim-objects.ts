@@ -30,7 +30,7 @@ export function claimTemplate(name: string, ...names: readonly string[]): object
   return { apiVersion: group, kind: 'ResourceClaimTemplate', metadata, spec: { spec: requests(...names) } };
 }
 
-/** The DeviceClass and ResourceSlice of the driver on a node, as it would publish them. */
+/** The DeviceClass and ResourceSlice that the driver of a node would publish for these devices. */
 export function devicesOn(nodeName: string, ...names: readonly string[]): readonly object[] {
   const pool = { name: nodeName, generation: 1, resourceSliceCount: 1 };
   const spec = { driver: driverName, nodeName, pool, devices: names.map((name) => ({ name })) };

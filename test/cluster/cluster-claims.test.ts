@@ -32,7 +32,7 @@ interface Events {
 const createContainer = '/runtime.v1.RuntimeService/CreateContainer';
 const onNode = { nodeName: 'node-a' };
 const start = 'Failed to prepare dynamic resources: prepare dynamic resources: ';
-/** The kubelet reconciles the claims of pods that ended unobserved once a minute. */
+/** Once a minute the kubelet reconciles the claims of pods whose end it did not observe. */
 const reconciledWithinMs = 180_000;
 
 describe('the kubelet handles resource claims of pods in a real cluster', {

@@ -3,7 +3,10 @@ import { FaultyCluster, insightful } from '../chaos/faulty-cluster.ts';
 import { noCluster } from './programs.ts';
 import { SmallCluster } from './small-cluster.ts';
 
-/** The parameters: five minutes without an API server, a minute of flapping, and fifty pods. */
+/**
+ * The fault rounds on a real cluster: five minutes without an API server, among others, and up to
+ * fifty pods.
+ */
 apiTrouble(
   { name: 'a real cluster', skip: noCluster(), open: (tell) => FaultyCluster.open(tell) },
   {

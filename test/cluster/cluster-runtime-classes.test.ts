@@ -29,7 +29,7 @@ describe('the kubelet handles RuntimeClasses of pods in a real cluster', { skip:
     await podIs(cluster.plane, 'plain', 'ready', isReady);
   });
 
-  it('keeps a pod waiting whose RuntimeClass names a handler that the runtime lacks, and reports the handler', async () => {
+  it('keeps a pod waiting if its RuntimeClass names a handler that the runtime lacks, and reports the handler', async () => {
     const { plane } = cluster;
     await plane.apply(pod('odd', podSpec([container('main')], { runtimeClassName: 'odd' })));
     const path = '/api/v1/namespaces/default/events?fieldSelector=involvedObject.name=odd';

@@ -66,7 +66,8 @@ describe('the API server proxies the usage of a node and its pods', {
         const found = read.pods.find(({ podRef }) => podRef.name === 'busy');
         const used = [read.node, found, found?.containers[0]];
         const isFull = used.every((each) => (each?.cpu?.usageNanoCores ?? 0) > 0);
-        // The runtime updates the size of a container's writable layer only periodically.
+        // Also waits for the storage usage, because the runtime updates the size of a container's
+        // writable layer only periodically.
         const written = found?.['ephemeral-storage']?.usedBytes ?? 0;
         return isFull && written > 20_000_000 ? read : undefined;
       },

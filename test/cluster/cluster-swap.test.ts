@@ -156,7 +156,8 @@ describe('a node switches between kubeling and the Go kubelet', {
     await cluster.node.ready();
     await lived();
     assert.deepEqual(await picture(), before);
-    // The Go kubelet does not restore the readiness of recently started containers.
+    // The Go kubelet does not restore the readiness of recently started containers, so the Ready
+    // times are compared only after a switch to kubeling.
     if (kubelet === 'kubeling') assert.deepEqual(await readySince(), since);
     const starts = await cluster.plane.kubectl(
       'exec',

@@ -48,7 +48,8 @@ if (facts.auditFile !== undefined) recordCalls(facts.auditFile);
       listen: { host: '127.0.0.1', port: facts.port },
       hostnames: () => [hostname()],
       addresses: machineAddresses,
-      // Addresses of kubelets are read from their Node objects.
+      // No fixed kubelet address is configured, so the API reads the addresses of kubelets from
+      // their Node objects.
       kubeletAt: () => undefined,
       version: { kubernetes: kubernetesVersion, own: await ownVersion() },
       exposeMetrics: () => metrics.expose(root.signal),

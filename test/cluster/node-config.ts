@@ -25,12 +25,13 @@ export function nodeConfig(facts: NodeConfigFacts, more: object): object {
     clusterDNS: ['10.96.0.10'],
     clusterDomain: 'cluster.local',
     containerRuntimeEndpoint: `unix://${facts.runtimeSocket}`,
-    // Very low thresholds, because the fill level of the machine's disks must not affect the tests.
+    // The eviction thresholds are very low, because the fill level of the machine's disks must not
+    // affect the tests.
     evictionHard: { 'memory.available': '1Mi', 'nodefs.available': '1Mi', 'imagefs.available': '1Mi' },
     failCgroupV1: false,
     failSwapOn: false,
     healthzPort: facts.healthzPort,
-    // Disabled, because the iptables chains would remain on the machine.
+    // The kubelet creates no iptables chains, because they would remain on the machine.
     makeIPTablesUtilChains: false,
     podLogsDir: facts.podLogsDir,
     port: facts.port,

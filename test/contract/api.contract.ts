@@ -184,7 +184,7 @@ function statuses(test: Register): void {
     assert.equal(same.metadata?.resourceVersion, pod.metadata?.resourceVersion);
   });
 
-  test('items of merged lists are rejected without their merge key', async (scene) => {
+  test('an item without its merge key is rejected in a patch of a merged list', async (scene) => {
     await scene.create('a');
     await scene.patchStatus('a', { status: { conditions: [{ type: 'x/y', status: 'True' }] } });
     await assert.rejects(scene.patchStatus('a', { status: { conditions: [{ status: 'True' }] } }));

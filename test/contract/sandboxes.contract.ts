@@ -120,7 +120,7 @@ export const sandboxContract: Part = (get) => {
     assert.notEqual((await pods.sandbox(config)).id, first.id);
   });
 
-  test('for a missing sandbox status returns not found, remove succeeds, and so does stop from containerd 1.7 on', async () => {
+  test('for a missing sandbox, status returns not found and remove succeeds; stop succeeds from containerd 1.7 on', async () => {
     const { cri, flavour } = get();
     const podSandboxId = 'f'.repeat(64);
     await assert.rejects(cri.podSandboxStatus({ podSandboxId }, signal), (error) =>

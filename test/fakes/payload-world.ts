@@ -81,8 +81,9 @@ export class PayloadWorld {
   }
 
   /**
-   * Sets this text in the config map, the secret and the token that the pod of `killedPod` mounts,
-   * under a key that always exists and under a key that contains the text.
+   * Sets this text in the config map, the secret and the token that the pod of `killedPod` mounts.
+   * The config map and the secret get it under two keys: one that always exists, and one whose name
+   * contains the text.
    */
   setAll(text: string): void {
     const data = { always: text, [`only-${text}`]: text };

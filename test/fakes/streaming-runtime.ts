@@ -24,7 +24,7 @@ export interface RuntimeCall {
 export interface RigOptions {
   readonly idleMs?: number;
   readonly host?: Partial<StreamingHost>;
-  /** Whether the fake container only reads the input of an attached client, without a response. */
+  /** Whether the container of the pod has `stdinOnce` in its spec. */
   readonly stdinOnce?: boolean;
   readonly onAttach?: (streams: RequestedStreams) => void;
 }

@@ -30,7 +30,7 @@ test('timers fire in the order of their time, and of their creation when due tog
   assert.equal(clock.pendingTimers, 0);
 });
 
-test('a seed determines the order of timers due together, the same way each time', async () => {
+test('a seed determines the order of timers due together: the same seed gives the same order', async () => {
   const run = async (seed: number) => {
     const clock = new VirtualClock({ random: seededRandom(seed) });
     const fired = order(clock, Array<number>(20).fill(5));

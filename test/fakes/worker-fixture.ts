@@ -14,7 +14,7 @@ import { settle, VirtualClock } from './virtual-clock.ts';
 
 export type SyncKind = 'sync' | 'terminating' | 'terminating-runtime' | 'terminated';
 
-/** A pending call of a syncer. */
+/** A pending call of a method of the fake pod syncer, which the test completes. */
 export interface HeldSync {
   readonly kind: SyncKind;
   readonly uid: PodUid;

@@ -20,8 +20,8 @@ const mountOptions = new Set([
 ]);
 
 /**
- * A cgroup in every hierarchy that contains all cgroups of one fresh machine: the root of its
- * cgroup namespace.
+ * The parent cgroup of one fresh machine: one cgroup in each cgroup hierarchy, which contains all
+ * cgroups of the machine and is the root of its cgroup namespace.
  */
 export class CgroupParent {
   readonly #hierarchies: readonly Hierarchy[];

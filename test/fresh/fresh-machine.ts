@@ -7,7 +7,10 @@ import { CgroupParent } from './cgroup-parent.ts';
 export interface FreshMachine {
   readonly root: string;
   readonly name: string;
-  /** The command, which uses the programs of the root file system and has only this environment. */
+  /**
+   * The command to run; its program is looked up in the root file system, and its environment is
+   * `env` only.
+   */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }

@@ -33,7 +33,7 @@ const certificateVariables = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'npm_confi
 const npmSettings = ['registry', 'cafile', 'proxy', 'https-proxy'];
 
 /**
- * Copies the settings by which this machine reaches its package registries to the root file system:
+ * Copies to the root file system the settings by which this machine reaches its package registries:
  * proxies, the npm registry and trusted certificates. Files that are named by these settings are
  * copied to the same path.
  */

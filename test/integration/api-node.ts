@@ -36,11 +36,14 @@ type ContainerEnd = NonNullable<NonNullable<ContainerStatus['state']>['terminate
 
 export interface ApiNodeOptions extends Pick<PrivateRuntimeOptions, 'folder' | 'countsEverySeconds'> {
   readonly settings?: Partial<KubeletSettings>;
-  /** Replaces the capacity that the kubelet reads from the machine. */
+  /**
+   * Replaces parts of the kubelet's access to the machine, such as the capacity it reads or the
+   * shutdown signals it receives.
+   */
   readonly machine?:
     | Partial<KubeletDeps['machine']>
     | ((runtime: PrivateRuntime) => Partial<KubeletDeps['machine']>);
-  /** Replaces CRI calls of each kubelet. */
+  /** Replaces methods of the CRI client of each kubelet that is started on this node. */
   readonly criOverrides?: (cri: CriClient) => Partial<CriClient>;
 }
 
@@ -88,7 +91,7 @@ export class ApiNode implements AsyncDisposable {
     this.#gate?.die();
   }
 
-  /** Starts a new kubelet on the state the previous one left. */
+  /** Starts a new kubelet with the state on disk that the previous kubelet left. */
   async start(): Promise<void> {
     await this.inner.start();
     this.#publish();
@@ -229,13 +232,15 @@ export class ApiNode implements AsyncDisposable {
     return pod;
   }
 
-  /** Wraps the dependencies so that all of the kubelet's access to the machine can be stopped. */
+  /**
+   * Wraps the dependencies of a kubelet so that all of its access to the machine can be stopped.
+   */
   #gated(deps: KubeletDeps, { containerd: { layout } }: PrivateRuntime): KubeletDeps {
     const transport = wireTransport({ endpoint: `unix://${layout.socket}`, clock, random: systemRandom() });
     const { manifests, files, cgroups, stats } = deps.machine;
     const gate = new ProcessGate(() => {
       transport.close();
-      // The worker thread of the disk walk keeps the process alive until it is terminated.
+      // The worker thread of the disk walk keeps the process alive until the thread is terminated.
       stats?.directories[Symbol.dispose]?.();
     });
     this.#gate = gate;

@@ -188,7 +188,7 @@ describe('API watches over HTTP/2', () => {
     assert.equal(server.connections, 2);
   });
 
-  test('a closed connection is cut when the server does not close its side', async () => {
+  test('a connection that the client closes is cut when the server does not close its side', async () => {
     const responses: Answers = new Set();
     await using server = await serve(responses);
     const clock = new VirtualClock();

@@ -52,7 +52,7 @@ test('creates a checkpoint in a directory only its owner can enter', async (cont
   assert.equal(statSync(directory).mode & 0o777, 0o700);
 });
 
-test('removes the oldest checkpoints by count and size and keeps foreign files', async (context) => {
+test('removes the oldest checkpoints above the limit of their number or total size, and keeps other files', async (context) => {
   for (const limit of [{ keep: 3 }, { maxBytes: 250 }]) {
     const { directory, make } = open(context, limit);
     const paths = [];

@@ -49,7 +49,7 @@ describe('the servers of a cluster node', () => {
     assert.match(denied.body, /user=bob, verb=get, resource=nodes, subresource\(s\)=\[pods proxy\]/);
   });
 
-  test('the servers authenticate a certificate of the client CA by its name and groups', async () => {
+  test('the servers authenticate a client by the name and groups in its certificate of the client CA', async () => {
     const certificate = node.authority.issue({ subject: '/O=team/CN=alice' });
     assert.equal((await call(node, '/runningpods/', certificate)).status, 200);
     const requested = node.asked.at(-1) as unknown as { spec: Record<string, unknown> };
@@ -159,7 +159,7 @@ describe('the servers of a cluster node', () => {
   });
 });
 
-test("the servers create and store a self-signed certificate with the node's name when no files or signer are configured", async () => {
+test("the servers create and store a self-signed certificate with the node's name when neither certificate files nor a signer are configured", async () => {
   await using node = await ClusterNode.open({ flags: [clientCa] });
   const certificate = new X509Certificate(readFileSync(node.at('pki/kubelet.crt')));
   assert.equal(certificate.subjectAltName, 'DNS:n1, IP Address:127.0.0.1');
@@ -224,7 +224,7 @@ test('the servers do not serve disabled endpoints', async () => {
   assert.equal((await call(node, '/configz', alice)).status, 404);
 });
 
-test('only the read-only port is served when the server is disabled', async () => {
+test('with --enable-server=false only the read-only port is served', async () => {
   const [readOnlyPort = 0] = await freePorts(1);
   await using node = await ClusterNode.open({ flags: ['--enable-server=false'], readOnlyPort });
   assert.equal(node.port, undefined);

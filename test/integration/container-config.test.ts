@@ -19,8 +19,8 @@ const files = realRuntimeFiles();
 const random = seededRandom(1);
 
 /**
- * Creates a planner like the kubelet's, which uses the files of this machine and the volumes and
- * objects of the test.
+ * Creates a planner of container configs like the kubelet's, which uses the files of this machine
+ * and the volumes and objects of the test.
  */
 function planner(runtime: PrivateRuntime, other: Partial<NodePlannerDeps> = {}): NodePlanner {
   return new NodePlanner(
@@ -281,7 +281,8 @@ describe('containers on containerd match their pod spec', { skip: skipReason() }
       assert.equal(await read('cpu/cpu.cfs_quota_us', ''), '50000');
       assert.equal(await read('cpu/cpu.cfs_period_us', ''), '100000');
     }
-    // 32 MiB is 1/256 of 8 GiB: 1000 - floor(1000 / 256).
+    // The expected OOM score adjustment: the request of 32 MiB is 1/256 of the node's 8 GiB, so the
+    // value is 1000 - floor(1000 / 256).
     assert.equal(await pod.sh('cat /proc/1/oom_score_adj'), '997');
   });
 

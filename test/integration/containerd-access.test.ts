@@ -27,7 +27,7 @@ it('CVE-2024-25621: hides container state and image contents of containerd from 
 }, async () => {
   await using runtime = await openPrivateRuntime();
   const { dataDir, dir, root, socket, ttrpcSocket, config } = runtime.containerd.layout;
-  // The modes that a containerd without the fix for CVE-2024-25621 leaves.
+  // The directory modes that a containerd without the fix for CVE-2024-25621 leaves.
   for (const path of [dataDir, dir, root]) await chmod(path, 0o711);
   assert.equal(asNobody('test', '-x', root), 'done');
   const metadata = join(root, 'io.containerd.metadata.v1.bolt');

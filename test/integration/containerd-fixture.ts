@@ -106,7 +106,7 @@ export interface TestPod {
   readonly sandboxId: string;
   readonly containerId: string;
   readonly ip: string;
-  /** Strings that identify this pod in a snapshot of the machine. */
+  /** Strings by which leftovers of this pod are recognized in a snapshot of the machine's state. */
   readonly words: readonly string[];
 }
 

@@ -61,7 +61,10 @@ async function murder(pid: number): Promise<void> {
   );
 }
 
-/** The kernel reuses namespace numbers, so those of concurrent tests are ignored. */
+/**
+ * Returns the lines added since the snapshot `before` that contain one of the words; other lines,
+ * such as the namespace numbers of concurrent tests, are ignored.
+ */
 async function leftOf(before: Awaited<ReturnType<typeof takeSnapshot>>, words: readonly string[]) {
   const look = async () =>
     listSnapshot(mentioning(compareSnapshots(before, await takeSnapshot()).added, words));

@@ -60,7 +60,7 @@ describe('the static CPU policy on a real machine', { skip, timeout: 300_000 }, 
     await eventually(`${name} to run on ${cpus}`, look, 30_000, () => observed);
   }
 
-  it('pins a container to an exclusive CPU and moves the others to the remaining CPUs', async () => {
+  it('pins a container to an exclusive CPU and moves the other containers to the remaining CPUs', async () => {
     await node.put({ shared });
     assert.equal(await cpusOf('shared'), list(all));
     await node.put({ alone });

@@ -67,7 +67,7 @@ const machines = [
 ] as const;
 
 for (const { called, make, skip } of machines) {
-  describe(`the disk of ${called}`, { skip, timeout }, () => {
+  describe(`mounting a disk on ${called}`, { skip, timeout }, () => {
     it('a disk is mounted once it has a file system, and is not formatted while another process holds it open', async () => {
       await using machine = await make();
       const { files, disks, root, device } = machine;
@@ -95,7 +95,7 @@ for (const { called, make, skip } of machines) {
     });
   });
 
-  describe(`the block device of ${called}`, { skip, timeout }, () => {
+  describe(`mapping a block device on ${called}`, { skip, timeout }, () => {
     it('a block device is found behind symbolic links, and other files are rejected', async () => {
       await using machine = await make();
       const { files, devices, root, device } = machine;

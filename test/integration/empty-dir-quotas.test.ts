@@ -76,7 +76,8 @@ test('runs a pod without a quota where quotas are unavailable, and reports this 
   await using node = await InProcessNode.open({
     flags: ['--empty-dir-quota'],
     aroundDeps: (deps, { dataDir }) => {
-      // The CLI commands create this directory before a kubelet runs.
+      // The directory exists as on a real node, where the CLI commands create it before a kubelet
+      // runs.
       mkdirSync(join(dataDir, 'kubelet'), { recursive: true });
       const mounts = async () => parseMountinfo(`1 0 8:1 / ${dataDir} rw - ext4 /dev/vda rw`);
       const directoryQuotas = new HostDirectoryQuotas({ clock: realClock(), mounts });

@@ -41,7 +41,7 @@ export function evicting(...thresholds: readonly EvictionThreshold[]): Partial<K
 export const isEvicted = ({ phase, reason }: PodStatus) => phase === 'Failed' && reason === 'Evicted';
 export const isRunning = ({ phase }: PodStatus) => phase === 'Running';
 
-/** Mounts the volume of `onDisk` in a container. */
+/** Mounts the emptyDir volume that `onDisk` adds to the pod in a container of the pod. */
 export const scratch = { volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }] };
 export const onDisk = (sizeLimit?: string) => ({
   volumes: [{ name: 'scratch', emptyDir: sizeLimit === undefined ? {} : { sizeLimit } }],

@@ -13,8 +13,9 @@ const { signal } = new AbortController();
 const isRefusal = (error: unknown) => isKind(error, 'Failed');
 
 /**
- * Uses the real mount(8). The pod has written a file system table into its volume and tries to make
- * mount(8) read it, with an NFS server that is an option: `-iT<directory>:` with the path `/fstab`.
+ * Uses the real mount(8). The pod has written a file system table (fstab) into its volume. Its NFS
+ * volume has the server name `-iT<directory>` and the path `/fstab`: mount(8) would parse
+ * `-iT<directory>:/fstab` as an option to read that table.
  */
 describe('an NFS server name that is an option of mount(8)', { timeout: 120_000 }, () => {
   let folder: string;
@@ -66,7 +67,7 @@ describe('an NFS server name that is an option of mount(8)', { timeout: 120_000 
   });
 });
 
-describe('the programs of this machine', { timeout: 120_000 }, () => {
+describe('external programs of this machine that kubeling calls', { timeout: 120_000 }, () => {
   let folder: string;
 
   before(async () => {

@@ -20,7 +20,10 @@ describe('container lifecycle on containerd', { skip, timeout: 180_000 }, () => 
     await node[Symbol.asyncDispose]();
   });
 
-  /** The runtime lists the same image under a second name. */
+  /**
+   * Gives the image of the test pods a second name in containerd; returns the name when the runtime
+   * lists it.
+   */
   async function anotherImage(name: string): Promise<string> {
     const { runtime } = node.inner;
     const other = `localhost/kubeling/${name}:1`;

@@ -28,8 +28,9 @@ const kubeling = fileURLToPath(new URL('../../kubeling', import.meta.url));
 const signal = new AbortController().signal;
 const nobody = 65_534;
 /**
- * Runs kubeling with umask 0, because otherwise the umask of the shell could hide a socket that
- * kubeling creates with too wide permissions and restricts only after it listens.
+ * Runs kubeling with umask 0, so that the test detects a socket that kubeling creates with too wide
+ * permissions and restricts only after it listens; the umask of the shell could remove these
+ * permissions.
  */
 const lax = ['sh', '-c', 'umask 0; exec "$@"', 'sh'];
 const refused = { error: 'ECONNREFUSED' };

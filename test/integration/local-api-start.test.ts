@@ -33,7 +33,10 @@ function open(
   );
 }
 
-/** Creates a data directory with files of a previous run, and a port in use by another process. */
+/**
+ * Creates a data directory with files of a previous run, and listens on a port as another process
+ * would.
+ */
 async function scene(): Promise<AsyncDisposable & { readonly directory: string; readonly port: number }> {
   await using made = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'kubeling-start-'));

@@ -129,7 +129,9 @@ function observe(pod: Pod): ObservedPod {
   return anObservedPod({ containers: containers.map((container) => anInstance(container)) });
 }
 
-/** Computations of the API and the kubelet on a pod spec that call no runtime. */
+/**
+ * Computations of the API and the kubelet on a pod spec; none of them calls the container runtime.
+ */
 const steps: Readonly<Record<string, (pod: Pod, observed: ObservedPod) => unknown>> = {
   validation: (pod) => validateStoredPod(pod as never, defaultRules, new KindTable()),
   defaulting: (pod) => withPodDefaults(pod as never, () => false),

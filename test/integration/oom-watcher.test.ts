@@ -101,7 +101,7 @@ describe('out-of-memory reports of the kernel log', {
     assert.deepEqual([oom?.containerId, oom?.limit, reported.length], [id, 'container', 1]);
   });
 
-  it('continues the kernel log after a restart without repeating or missing an entry', async () => {
+  it('continues reading the kernel log after a restart without repeating or missing an entry', async () => {
     const before = noted;
     await runOutOfMemory();
     await watching(async () => {

@@ -107,8 +107,8 @@ async function childrenOf(pid: number): Promise<number[]> {
 }
 
 /**
- * Whether the process sleeps, and does so in the system call of the pause program where the kernel
- * reports the call.
+ * Whether the process sleeps; if the kernel reports the current system call, it must also be the
+ * one in which the pause program waits.
  */
 async function isWaiting(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');

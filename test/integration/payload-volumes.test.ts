@@ -66,7 +66,7 @@ describe('payload volumes (configMap, secret, projected) on a real machine', { s
     await rm(root, { recursive: true });
   });
 
-  it('preparing a volume replaces foreign files at the path for new content', async () => {
+  it('preparing a volume replaces foreign files, directories and links at the paths that it needs for new content', async () => {
     const directory = volume('configmap', 'cm');
     const outside = join(root, 'outside');
     await mkdir(outside);

@@ -58,7 +58,7 @@ function serve(listener: RequestListener) {
 }
 
 describe('HTTP probe', () => {
-  it('an HTTP probe accepts malformed responses as a shell one-liner sends them', async () => {
+  it('an HTTP probe accepts malformed responses, such as those of a server written as a shell one-liner', async () => {
     const responses = [
       'HTTP/1.0 200 OK\n\nfine',
       'HTTP/1.1 200 OK\nContent-Length: 4\n\nfine',

@@ -161,7 +161,7 @@ test('detects manifests in a directory that is recreated immediately with the sa
   }
 });
 
-test('reads a single manifest file after it is renamed over and after it is written in place', async () => {
+test('reads a single manifest file again after it is replaced by a rename and after it is written in place', async () => {
   await using harness = await run({ single: 'web.yaml' });
   await harness.put('web.yaml', podManifest('web'));
   await until('the source to observe it', () => harness.images().length === 1);

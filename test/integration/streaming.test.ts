@@ -235,7 +235,7 @@ describe('exec, attach and port-forward to the pods of a node', {
     await echo.says(/got two\n/);
   });
 
-  it('exec ends when its output is not read, and when its input is not consumed', async () => {
+  it('exec ends when the reader of its output has exited, and when the command exits without reading its input', async () => {
     const exec = `'${kubeling}' exec --data-dir '${node.dataDir}' -c main`;
     const codes = 'echo "${PIPESTATUS[*]}"';
     const head = new Running('bash', ['-c', `${exec} box -- yes | head -n 1; ${codes}`]);

@@ -2,7 +2,10 @@ import type { Canary } from './canary.ts';
 import type { Swap } from './link-swapper.ts';
 
 export interface Arena {
-  /** The directory in which paths are attacked; the canary is outside of it. */
+  /**
+   * The directory in which paths are attacked; the canary files, which must never be reached
+   * through a link, are outside of it.
+   */
   readonly root: string;
   readonly canary: Canary;
 }

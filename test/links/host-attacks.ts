@@ -9,7 +9,7 @@ import type { Arena, Attack, AttackedPath } from './attacked-path.ts';
 
 const user = 4_242;
 
-/** A file owned by a user that is repeatedly swapped with a link to the canary's file. */
+/** A user's file that is repeatedly swapped with a link to the canary's file. */
 function fileOf({ root, canary }: Arena, owner = 0) {
   const directory = join(root, 'home');
   const [path, link] = [join(directory, 'config'), join(directory, 'link')];

@@ -29,8 +29,8 @@ const claimed = (name: string, annotations: object, spec: object) => [
 ];
 
 /**
- * The tests use the real kubectl and containerd, and a real kernel file system. A fake client and
- * server replace those of NFS: no test here uses an NFS server.
+ * The tests use the real kubectl and containerd, and a real kernel file system. A fake NFS client
+ * and a fake server replace the real ones.
  */
 describe('NFS volumes on kubeling up', { timeout: 900_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;

@@ -4,7 +4,10 @@ import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { delimiter, join } from 'node:path';
 
-/** Splits a line into shell words; supports only the syntax that occurs in the tour. */
+/**
+ * Splits a line into shell words; supports only the syntax that occurs in the kubectl tour of
+ * docs/kubectl-without-a-cluster.md.
+ */
 function shellWords(line: string): readonly string[] {
   const withHost = line.replaceAll('$(hostname)', hostname().toLowerCase());
   return [...withHost.matchAll(/'([^']*)'|"([^"]*)"|(#.*)|(\S+)/g)].flatMap(

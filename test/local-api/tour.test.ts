@@ -21,7 +21,10 @@ function rows(table: string): readonly (readonly string[])[] {
     .map((line) => line.trim().split(/\s{2,}/));
 }
 
-/** Runs the tour of the README with the real kubectl. Each step depends on the previous ones. */
+/**
+ * Runs the kubectl tour of docs/kubectl-without-a-cluster.md with the real kubectl. Each step
+ * depends on the previous ones.
+ */
 describe('kubectl against kubeling up', { timeout: 600_000, skip: withoutKubectl() }, () => {
   let cluster: LocalCluster;
 

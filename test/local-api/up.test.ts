@@ -167,7 +167,7 @@ describe('kubeling up with its embedded API', { timeout: 400_000, skip: withoutK
     assert.match(await kubectl(second, 'get', 'configmaps'), /^mine /m);
   });
 
-  it('starts with an empty store with --reset, terminates its pods, and keeps a backup of the data', async () => {
+  it('with --reset starts with an empty store, terminates the pods of the previous store, and keeps a backup of its data', async () => {
     assert.ok(second);
     await kubectl(second, 'run', 'gone', `--image=${image}`, '--', 'sleep', '1000');
     await kubectl(second, 'wait', '--for=condition=Ready', 'pod/gone', '--timeout=60s');

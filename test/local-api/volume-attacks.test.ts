@@ -15,8 +15,9 @@ const victimsAtOnce = 4;
 const containersOfVictim = 4;
 
 /**
- * A script that exchanges a directory with a link out of the volume and back in a fast loop. A
- * concurrent bind mount may create the missing directory, so the script removes it.
+ * A script that replaces a directory by a link that leads out of the volume, and then the link by
+ * the directory, in a fast loop. A concurrent bind mount may create the missing directory, so the
+ * script removes it.
  */
 const swapping = [
   'cd /v; mkdir -p d; touch d/inside; ln -sfn "$OUTSIDE" l',

@@ -12,8 +12,8 @@ it('a mirror pod deleted by force is recreated within two seconds with the curre
   const phase = () => node.cluster.pod(mirror)?.status?.['phase'];
   const uid = await node.runsStatic('etcd', manifest('etcd'));
   await node.until('the mirror shows that it runs', () => phase() === 'Running');
-  // Deletes the mirror pod shortly after a periodic sync of all statuses, so that this sync cannot
-  // be what restores it.
+  // Deletes the mirror pod shortly after a periodic sync of all statuses, so that the next periodic
+  // sync comes too late to be what recreates the mirror pod.
   await node.pass(60_500);
   const before = node.cluster.pod(mirror)?.metadata.uid;
   node.cluster.delete(mirror, 0);

@@ -224,7 +224,7 @@ it('a probe command that never returns counts as consecutive failures and never 
   };
   const readinessProbe = { exec: { command: ['sleep', '1000'] }, periodSeconds: 1, timeoutSeconds: 1 };
   const uid = await node.runsStatic('web', probed({ readinessProbe }));
-  // The test waits less than the half minute after which the call is cancelled.
+  // The test waits less than the half minute after which the ExecSync call is cancelled.
   await node.pass(25_000);
   assert.equal(most, 1);
   assert.equal(containerOf(node, uid)?.ready, false);

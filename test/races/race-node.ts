@@ -56,7 +56,7 @@ export interface RuntimeCall {
 
 /**
  * A complete kubelet on a simulated node under virtual time; the test can delay and fail all calls
- * between the two.
+ * of the kubelet to the node.
  */
 export class RaceNode implements Witness, AsyncDisposable {
   readonly world: World;

@@ -65,7 +65,8 @@ it('restart: terminal + deletionTimestamp; inadmissible + deleted: both pods may
   assert.ok(node.events('uid-late').includes('OutOfpods'));
   assert.equal(node.phase('uid-late' as PodUid), 'Failed');
   assert.equal(node.phase('uid-job' as PodUid), 'Succeeded');
-  // A pod that is rejected before it is deleted must be finished as well.
+  // A pod that is rejected before its deletion is requested must become deletable from the API as
+  // well.
   await node.until('it was refused', () => node.events('uid-soon').includes('OutOfpods'));
   const deletedLater = { ...refusedFirst, metadata: { ...refusedFirst.metadata, ...deletion } };
   await node.api(keeper, ended, second, refused, deletedLater);

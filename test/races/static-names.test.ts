@@ -25,8 +25,9 @@ it('300 edits in 30s during a 20s grace: only the last version starts, without o
   const inGrace = await editOften(quick, 60);
   assert.deepEqual(inGrace.started, [inGrace.first, inGrace.last]);
 
-  // The pod name becomes free between two edits, so the pod of that edit starts; it must terminate
-  // before the pod of the last edit may start.
+  // Here the edits last longer than the grace period of the first pod: when it has terminated, the
+  // pod of the most recent edit starts, and it must terminate before the pod of the last edit may
+  // start.
   await using slow = await RaceNode.start();
   const { first, last, started } = await editOften(slow, 100);
   assert.deepEqual([started.at(0), started.at(-1), started.length], [first, last, 3]);

@@ -127,7 +127,8 @@ async function replay(scenario: Scenario): Promise<void> {
       assert.deepEqual([rejection?.reason, rejection?.message], [step.reason, step.message], where);
       if (rejection !== undefined) active.delete(step.add.uid);
     }
-    // Allocates for another pod, which first releases the resources of removed pods.
+    // Allocates resources for another pod; each allocation first releases the resources of removed
+    // pods.
     await allocator.allocatePod(idle, signal);
     await new Promise((resolve) => setImmediate(resolve));
     assert.deepEqual(JSON.parse(written.get('cpu_manager_state') ?? ''), step.cpu, where);

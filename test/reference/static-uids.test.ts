@@ -7,8 +7,8 @@ import { type ManifestOrigin, ManifestReader } from '../../src/sources/index.ts'
 
 /**
  * Manifests with the UIDs and hashes that the functions of the Go kubelet, version 1.36.4, computed
- * from them. Never change a UID here: it would restart that static pod on every node, and whenever
- * a node switches between the two kubelets.
+ * from them. Never change a UID here: it would restart that static pod on every node with kubeling,
+ * and whenever a node switches between the Go kubelet and kubeling.
  */
 const folder = new URL('./manifests/', import.meta.url);
 const url = 'http://manifests.example/pods?node=a';

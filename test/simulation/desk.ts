@@ -51,7 +51,8 @@ export class Desk {
   }
 
   /**
-   * Makes a manifest invalid. A pod that was desired before stays desired for every later kubelet.
+   * Makes a manifest invalid. If its pod was desired before, this and every later kubelet must keep
+   * the pod running.
    */
   spoil(name: string): void {
     const sheet = this.#sheets.get(name);

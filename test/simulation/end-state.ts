@@ -9,7 +9,7 @@ const farMs = 10 * 60_000;
 const phases = { running: 'Running', succeeded: 'Succeeded', failed: 'Failed' } as const;
 
 /**
- * Differences between a desired pod and its expected state. The fate is `disturbed` if the pod's
+ * Differences between a desired pod and its expected state. `fate` is `disturbed` if the pod's
  * containers exited differently from its generated description.
  */
 export function unsettled(
@@ -59,8 +59,8 @@ function stillThere({ runtime }: World, uid: string): readonly string[] {
 }
 
 /**
- * Removes ephemeral containers from the expectation of a disturbed pod, because they are never
- * restarted.
+ * Removes ephemeral containers from the expected state of a pod whose containers exited differently
+ * from its generated description, because ephemeral containers are never restarted.
  */
 function withFate(sketch: PodSketch, fate: 'left-alone' | 'disturbed'): PodSketch {
   return fate === 'left-alone' ? sketch : { ...sketch, ephemeral: [] };
@@ -94,8 +94,8 @@ interface Seen {
 }
 
 function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): readonly string[] {
-  // An instance whose attempt number is below `failsBefore` runs only until it fails, so it does
-  // not count.
+  // An instance whose attempt number is below `failsBefore` runs only until it fails, so it is not
+  // counted as running permanently.
   const stays = ({ name, failsBefore = 0 }: ContainerSketch) =>
     seen.running.filter((each) => each.name === name && each.attempt >= failsBefore).length;
   const expected = outcome === 'running' ? lastingOf(sketch) : [];
@@ -112,8 +112,8 @@ function unlike(seen: Seen, sketch: PodSketch, outcome: keyof typeof phases): re
 }
 
 /**
- * Contradictions in the state of a disturbed pod, which may have terminated early or been restarted
- * because the runtime lost it.
+ * Contradictions in the state of a pod whose containers exited differently from its generated
+ * description: it may have terminated early, or been restarted because the runtime lost it.
  */
 function unsound({ phase, running: instances, sandboxes }: Seen): readonly string[] {
   const running = instances.map(({ name }) => name);

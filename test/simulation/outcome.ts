@@ -8,7 +8,7 @@ import {
   sidecarsOf,
 } from './sketch.ts';
 
-/** The final state of a pod without disturbances. */
+/** The final state of a pod whose containers exit only as its generated description defines. */
 export type Outcome = 'running' | 'succeeded' | 'failed' | 'never-settles';
 
 export function outcomeOf(sketch: PodSketch): Outcome {
@@ -55,7 +55,9 @@ export function mayBeProbedToDeath(sketch: PodSketch): boolean {
 
 type Fate = 'stays' | 'succeeded' | 'failed' | 'unsteady';
 
-/** The final state of one container without disturbances. */
+/**
+ * The final state of one container that exits only as the generated description of its pod defines.
+ */
 function fateOf(sketch: PodSketch, container: ContainerSketch): Fate {
   const { postStart, failsBefore = 0, failsWith = 1, runMs, exitCode = 0 } = container;
   if (postStart?.kind === 'hangs' || (postStart?.kind === 'exec' && postStart.exitCode !== 0))

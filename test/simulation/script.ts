@@ -40,18 +40,21 @@ export interface TimedStep {
   readonly step: Step;
 }
 
-/** Which disturbances the actions of a seed contain; each value includes the previous ones. */
+/**
+ * Which disturbances the actions of a seed contain: none, restarts of the kubelet, failures of the
+ * runtime, or injected faults of calls; each value includes the previous ones.
+ */
 export type Trouble = 'none' | 'kubelet' | 'runtime' | 'faults';
 
 export const troubles: readonly Trouble[] = ['none', 'kubelet', 'runtime', 'faults'];
 
 /** What the actions of a seed must contain, in addition to the content drawn from the seed. */
 export interface ScriptWishes {
-  /** Optional pod properties that every pod must have. */
+  /** Properties that every generated pod gets; otherwise these properties are optional. */
   readonly always?: readonly Feature[] | undefined;
   /**
-   * The runtime call at which every disturbed kubelet is killed; by default kubelets are killed or
-   * stopped at random.
+   * The runtime call at which the actions of the seed kill the kubelet; by default kubelets are
+   * killed or stopped at random.
    */
   readonly killedAt?: DelicateCall | undefined;
 }
@@ -75,7 +78,7 @@ export function writeScript(
   return writer.steps();
 }
 
-/** Frequent kinds of runtime failures are listed twice. */
+/** Frequent kinds of runtime failures are listed twice, so that they are selected more often. */
 const runtimeTroubles = [
   ...(['restart', 'restart', 'container', 'container'] as const),
   ...(['sandbox', 'network', 'disconnect', 'clock'] as const),
@@ -165,8 +168,8 @@ class ScriptWriter {
     if (kind === 'kill') this.#add(atMs, { do: 'kill-kubelet', crossings: this.#whole(60) });
     if (kind === 'kill-at') {
       const method = this.#killedAt ?? this.#of(delicateCalls);
-      // The kill is scheduled in the first half, because most critical states occur while pods are
-      // added.
+      // The kill is scheduled in the first half of the time until `atMs`, because most critical
+      // states occur while pods are added.
       this.#add(this.#below(atMs / 2), { do: 'kill-kubelet-at', method, crossings: 1 + this.#whole(3) });
     }
     this.#add(atMs + this.#some([1, 100, 15_000]), { do: 'start-kubelet' });

@@ -45,8 +45,8 @@ type EnvelopeInit = MessageInit<Envelope> & {
   readonly topic: string;
   readonly namespace: string;
   /**
-   * The ID of the event's container or sandbox, so that a fault rule need not decode the event; it
-   * is not sent.
+   * The ID of the event's container or sandbox, so that a fault rule need not decode the event;
+   * this field is not sent to subscribers.
    */
   readonly containerId: string;
 };

@@ -10,7 +10,7 @@ export interface ProcessEnd {
   readonly cause: ProcessEndCause;
 }
 
-/** What the simulated machine offers to a program. */
+/** The interface through which a program uses the simulated machine. */
 export interface ProgramHost {
   readonly clock: Clock;
   readonly pid: number;

@@ -67,7 +67,7 @@ export interface ContainerRecord {
   reason: string;
   message: string;
   resources: LinuxContainerResources;
-  /** Set while a start or a removal is in progress. */
+  /** Set while a start or a removal of the container is in progress. */
   busy: 'starting' | 'removing' | undefined;
   loaded: 'yes' | 'no';
   process: SimulatedProcess | undefined;

@@ -56,7 +56,9 @@ export interface ClientCall<T> {
   readonly what: string;
   readonly request: WireRequest;
   readonly repetition: Repetition;
-  /** A streamed response may share its connection with other requests. */
+  /**
+   * `stream` for a watch, whose connection may be shared with other requests; `single` by default.
+   */
   readonly response?: 'single' | 'stream';
   /** Reads the response; the signal aborts at the deadline of the attempt. */
   readonly consume: (response: SuccessfulResponse, signal: AbortSignal) => Promise<T>;

@@ -1,6 +1,7 @@
 /**
- * Parses the JSON of an API server. A null field is unset, as everywhere in Kubernetes, for example
- * the time of a condition written by another component. Throws for text that is not JSON.
+ * Parses the JSON of an API server. A null field counts as unset, as everywhere in Kubernetes;
+ * other components may write one, for example as the time of a condition. Throws for text that is
+ * not JSON.
  */
 export function parseAnswer(text: string): unknown {
   if (!text.includes(nullField)) return JSON.parse(text);

@@ -53,7 +53,10 @@ export function mayRepeatRefused({ status, retryAfterMs, repetition }: Refused):
 export interface ConnectionFailure {
   /** The error code, for example ECONNRESET. */
   readonly code: string | undefined;
-  /** A reused idle connection may have been closed by the server just before the request. */
+  /**
+   * Whether the request used a new connection or a reused idle one, which the server may have
+   * closed just before the request.
+   */
   readonly socket: 'new' | 'reused';
   readonly repetition: Repetition;
   /** The number of connections that broke during earlier attempts of the call. */
@@ -90,7 +93,7 @@ export function retryAfterOf(
   return typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : undefined;
 }
 
-/** The connection broke before there was a response. */
+/** The error for a connection that broke before there was a response. */
 export class BrokenConnection extends Error {
   readonly socket: ConnectionFailure['socket'];
 

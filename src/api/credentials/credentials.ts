@@ -12,8 +12,8 @@ export interface Access {
   /** The TLS identity; the same object until one of its fields changes. */
   readonly identity: TlsIdentity;
   /**
-   * The value of the Authorization header; undefined for an anonymous user and with a client
-   * certificate only.
+   * The value of the Authorization header; undefined for an anonymous user, and for a user with
+   * only a client certificate.
    */
   readonly authorization: string | undefined;
 }

@@ -8,7 +8,10 @@ export interface CorrelatorOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly origin: EventOrigin;
-  /** The number of events, groups and objects to remember; 4,096 each by default. */
+  /**
+   * The maximum number of different events, and of event groups with the same object, type and
+   * reason, that are remembered; 4,096 each by default.
+   */
   readonly capacity?: number;
 }
 

@@ -231,7 +231,7 @@ test('creates a repeated event again, with its count, after the server deleted i
   assert.deepEqual(server.told(), ['BackOff text x2']);
 });
 
-test('sends separate events for another container, object, type or message', async () => {
+test('sends separate events if the container, object, type or message differs', async () => {
   const { server, recorder, tell, clock } = rig();
   tell('Failed', 'a');
   tell('Failed', 'b');
@@ -291,7 +291,7 @@ test('does not apply the rate limit of one reason to other reasons, or to the sa
   assert.deepEqual(server.told().slice(1).sort(), ['BackOff text x1', 'Started text x1']);
 });
 
-test('drops the least recently used event when the capacity is reached', async () => {
+test('creates a new event instead of counting, if the correlator has dropped the earlier one as least recently used', async () => {
   const { server, tell, clock } = rig({ queueCapacity: 10_000 });
   tell('One', 'text', about('first'));
   for (let index = 0; index < 4_096; index++) tell('One', 'text', about(`p${index}`));
@@ -391,7 +391,7 @@ test('drops an event whose requests always break the connection, while other eve
   assert.equal(counted('sent'), 200);
 });
 
-test('retries with one event and growing delays while the server is unreachable, without losing any', async () => {
+test('while the server is unreachable, probes it with one event at growing intervals and drops no event', async () => {
   const { server, tell, clock, recorder, counted, warnings } = rig();
   server.script = unreachable;
   for (let index = 0; index < 50; index++) tell('One', 'text', about(`p${index}`));
@@ -541,7 +541,7 @@ test('sends the events recorded in pod and node journals to the API, and also pa
   ]);
 });
 
-test('delays a normal event for half a second, so that the events of a start are sent together', async () => {
+test('delays a normal event for half a second, so that the events of a pod start are sent together', async () => {
   const { clock, server, recorder, tell } = rig({ delayMs: 500 });
   tell('Pulled');
   tell('Created');

@@ -25,7 +25,10 @@ function isDirective(name: string): boolean {
   );
 }
 
-/** The fields that a patch object changes, directly or by a directive about their list. */
+/**
+ * The fields that a patch object changes, either by a value or by a directive for a list, such as
+ * `$setElementOrder/ports`.
+ */
 export function mentionedFields(patch: JsonObject): readonly string[] {
   const names = Object.keys(patch).flatMap((name) => {
     if (name.startsWith(orderPrefix)) return [name.slice(orderPrefix.length)];

@@ -190,8 +190,8 @@ function merged(known: Items, others: Items, place: (item: unknown) => number): 
 }
 
 /**
- * Rejects a patch that changes items which its `$setElementOrder` does not contain. An empty list
- * counts as no order.
+ * Rejects a patch that changes items which its `$setElementOrder` does not contain. An empty
+ * `$setElementOrder` counts as none.
  */
 function checkOrder(
   order: Items,
@@ -207,8 +207,8 @@ function checkOrder(
   const first = indexesOf(desired);
   const last = new Map(desired.map((value, place) => [value, place] as const));
   const places = ordered.map((item) => first.get(keyOf(item, key)) ?? -1);
-  // If `$setElementOrder` contains a key twice, two items of the patch with this key may use both
-  // positions.
+  // If `$setElementOrder` contains a key twice, consecutive items of the patch may have the same
+  // key.
   const isTwin = (place: number) => Number(last.get(desired[place])) > place;
   const isSorted = places.every((place, index) => {
     const previous = places[index - 1] ?? -1;

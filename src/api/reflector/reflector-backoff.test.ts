@@ -3,7 +3,10 @@ import { test } from 'node:test';
 import { refusal, ScriptedServer, syncedRig, unreachable } from '../../../test/fakes/reflector-rig.ts';
 import { settle } from '../../../test/fakes/virtual-clock.ts';
 
-/** A fake server whose client notifies the reflector about responses to other clients. */
+/**
+ * A fake API server with a client that notifies the reflector when another API client of the node
+ * gets a response.
+ */
 class HearingServer extends ScriptedServer {
   readonly waiting = new Set<() => void>();
 
@@ -27,7 +30,7 @@ async function awayFor(ms: number) {
   return { ...harness, server };
 }
 
-test('retries immediately when other clients get responses', async () => {
+test('ends the back-off immediately when another API client of the node gets a response', async () => {
   const { reflector, server } = await awayFor(300_000);
   const before = server.watches.length;
   server.refuse = () => undefined;
@@ -64,7 +67,7 @@ test('does not shorten a delay requested by the server', async () => {
   await reflector.stop();
 });
 
-test('lists again soon if a recovered server expired the resource version', async () => {
+test('reads all objects again soon if the recovered server reports the resource version as expired', async () => {
   const { reflector, server, clock } = await awayFor(300_000);
   server.refuse = ({ begin }) => (begin === 'at-version' ? refusal(410) : undefined);
   server.returns();

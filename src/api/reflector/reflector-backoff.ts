@@ -34,7 +34,7 @@ export class ReflectorBackoff {
 
   after(error: unknown): RetryDelay {
     const failure = isServerUnavailable(error) ? 'away' : 'answered';
-    // The server is reachable again, so the back-off of the unreachable server ends.
+    // The server responds again, so the delays that grew while it was unreachable start over.
     if (failure === 'answered' && this.#lastFailure === 'away') this.#backoff.reset();
     this.#lastFailure = failure;
     const leastMs = requestedDelayMs(error);

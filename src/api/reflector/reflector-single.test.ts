@@ -24,7 +24,7 @@ function singleRig(more: Partial<ObjectReflectorOptions<Thing>> = {}) {
   return { clock, server, reflector: new ObjectReflector<Thing>(options) };
 }
 
-test('requests one object by name, with longer watches', async () => {
+test('watches a single object by name, each time for 30 to 60 minutes', async () => {
   const { reflector, server } = singleRig();
   reflector.start();
   await settle();

@@ -95,7 +95,7 @@ for (const status of [400, 403, 405, 422, 500]) {
   });
 }
 
-test('does not request streaming from a server that rejected it for another reflector within ten minutes', async () => {
+test('does not request a streaming list from a server that rejected one from another reflector in the last ten minutes', async () => {
   const { reflector, server, clock } = reflectorRig();
   const output = 'a watch stream was requested by the client but a feature of the storage is disabled';
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(500, output) : undefined);
@@ -141,7 +141,7 @@ test('combines a list of several pages', async () => {
   await reflector.stop();
 });
 
-test('lists the newest version immediately after a page expired', async () => {
+test('lists again immediately, at the newest version, after the continue token of a page expired', async () => {
   const { reflector, server, clock } = reflectorRig();
   server.refuse = ({ begin }) => (begin === 'initial' ? refusal(422) : undefined);
   server.answer = ({ continue: token, resourceVersion }) => {

@@ -65,7 +65,8 @@ function explain(failure: TransportFailure, systemCode: string | undefined): Exp
     return unavailable(`the server's certificate expired${dated('on', peer?.expires)}`);
   if (systemCode === 'CERT_NOT_YET_VALID')
     return unavailable(`the server's certificate begins${dated('on', peer?.validFrom, ' in the future')}`);
-  // Some servers close the connection without an alert when they reject a client certificate.
+  // Some servers close the connection without an alert when they reject a client certificate, so an
+  // expired client certificate is mentioned as a possible cause.
   const expired = expiryOf(access, failure.now);
   return unavailable(
     [describeError(cause), ...(expired === undefined ? [] : [expired])].join('; perhaps as '),

@@ -189,7 +189,7 @@ export class SharedStreams {
     try {
       return session.request(headers, { endStream: true });
     } catch (error) {
-      // The session has just closed, but its close event was not emitted yet.
+      // The session has closed without having emitted its close event yet, so it is retired here.
       this.#retire(session);
       throw brokenStream(error);
     }

@@ -75,8 +75,8 @@ export async function openClientAccess(
 }
 
 /**
- * Returns the credentials of the kubeconfig without rotation, or the stored certificate of a
- * previous run if only that is valid.
+ * For a node that does not rotate its certificate: returns the credentials of the kubeconfig, or
+ * with the stored certificate of a previous run if only that certificate is valid.
  */
 async function unrotated({
   clock,

@@ -116,7 +116,7 @@ test('rejects a file that is not a kubeconfig', () => {
   assert.throws(() => mergeKubeconfig('clusters: {a: b}\n', ours, wish), /clusters must be a list/);
 });
 
-test('removes only the entries that were added', () => {
+test('removes only the entries that kubeling added to the kubeconfig', () => {
   const theirs =
     'apiVersion: v1\nkind: Config\n# of my company\nclusters:\n  - name: work\n    cluster: {server: "https://work"}\nusers: []\ncontexts: []\ncurrent-context: work\n';
   const merged = mergeKubeconfig(theirs, ours, wish);
@@ -129,7 +129,7 @@ test('removes only the entries that were added', () => {
   assert.throws(() => withoutContext('- a\n', wish), /must be a kubeconfig/);
 });
 
-test('does not fold long lines such as certificates', () => {
+test('does not fold long lines of the kubeconfig, such as certificates', () => {
   const long = JSON.stringify({
     clusters: [{ cluster: { 'certificate-authority-data': 'A'.repeat(2_000) } }],
     users: [{ user: {} }],

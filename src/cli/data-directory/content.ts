@@ -74,8 +74,8 @@ function throwUnlessMountPoint(error: unknown): void {
 }
 
 /**
- * Returns the path of an entry that only another kubelet or containerd creates. Configuration files
- * are accepted.
+ * Returns the path of an entry that shows that another kubelet or containerd has its data in the
+ * directory; undefined if there is none. Configuration files of other programs are no such sign.
  */
 async function foreignEntry({ dataDir, rootDir }: DataDirectory): Promise<string | undefined> {
   const signs = [join(rootDir, 'pods'), join(dataDir, 'containerd', 'io.containerd.metadata.v1.bolt')];

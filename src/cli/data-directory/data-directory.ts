@@ -174,8 +174,8 @@ function asUpState(value: unknown): UpState {
       endpoint,
       earlier: Array.isArray(earlier) ? earlier.filter((item) => typeof item === 'string') : [],
       port: typeof port === 'number' ? port : undefined,
-      // Earlier releases did not store the self-check, but stored the port only after it had
-      // passed.
+      // Earlier releases did not store the result of the self-check, but stored the port only after
+      // the self-check had passed. So a stored port means that it passed.
       selfCheck: selfCheck === 'passed' || typeof port === 'number' ? 'passed' : undefined,
       ...(hasApi ? { api: { url: api.url, kubeconfig: api.kubeconfig } } : {}),
     };

@@ -93,7 +93,7 @@ const periodMs = 30_000;
  */
 export class FirewallRuleCleaner {
   readonly #deps: FirewallRuleCleanerDeps;
-  /** IDs of sandboxes of previous runs that may still leave rules. */
+  /** IDs of the sandboxes of previous runs that may leave firewall rules behind. */
   #early: ReadonlySet<string> = new Set();
 
   constructor(deps: FirewallRuleCleanerDeps) {

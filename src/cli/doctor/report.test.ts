@@ -21,7 +21,7 @@ describe('report of doctor', () => {
     assert.equal(lines.at(-2), '1 ok, 1 note, 0 warnings, 1 failure: this machine cannot run pods yet.');
   });
 
-  it('prints the same report as JSON', () => {
+  it('prints the findings and the summary as JSON', () => {
     const parsed: unknown = JSON.parse(formatJson(findings));
     assert.deepEqual(parsed, { summary: { ok: 1, note: 1, warn: 0, fail: 1 }, checks: findings });
   });

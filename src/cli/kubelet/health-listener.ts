@@ -3,7 +3,10 @@ import { isLoopbackAddress, Listener, type ListenerOptions, localGate } from '..
 
 export interface HealthListenerOptions extends Pick<ListenerOptions, 'host' | 'port' | 'routes' | 'logger'> {
   readonly clock: Clock;
-  /** The node names that clients on loopback may use in requests. */
+  /**
+   * The node names that a client on loopback may use, besides the loopback names, in the Host and
+   * Origin headers.
+   */
   readonly names: readonly string[];
   /** Whether to retry or to run without the listener while its address is in use. */
   readonly whenPortInUse: 'retry' | 'do-without';

@@ -64,7 +64,10 @@ export function hostStatsMachine(
   };
 }
 
-/** How many files are read synchronously at a time; the kernel serves them from memory. */
+/**
+ * Up to this many links in /proc are read synchronously, because the kernel serves them from
+ * memory; a longer list is read asynchronously.
+ */
 const fewFiles = 64;
 
 async function openFiles(pid: number): Promise<{ readonly all: number; readonly sockets: number }> {
@@ -78,7 +81,7 @@ async function openFiles(pid: number): Promise<{ readonly all: number; readonly 
   return { all: names.length, sockets: sockets.length };
 }
 
-/** The process has exited, or the file was closed. */
+/** Returns no names if the process has exited. */
 function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory);

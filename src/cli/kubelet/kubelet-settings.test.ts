@@ -10,7 +10,7 @@ async function settingsWith(...flags: readonly string[]) {
   return await kubeletSettings(await loadConfig(argv, { files: hostFiles(), cwd: '/' }, signal));
 }
 
-test('rejects an ephemeral-storage reservation larger than the disk, unless pods do not share the disk', async () => {
+test('rejects an ephemeral-storage reservation larger than the disk, except with --local-storage-capacity-isolation=false', async () => {
   await settingsWith('--system-reserved=ephemeral-storage=1Mi');
   const tooMuch = '--kube-reserved=ephemeral-storage=8Ei';
   await assert.rejects(settingsWith(tooMuch), {

@@ -27,7 +27,7 @@ const begun: Progress = { kind: 'begun' };
 const inside = (id: string): Progress => ({ kind: 'inside', id });
 const behind = (id: string): Progress => ({ kind: 'behind', id });
 
-test('starts with the newest instance of the container', () => {
+test('starts to follow at the newest instance of the container', () => {
   assert.equal(next({ ...runs('1'), lastState: ended('0') }, begun), '1');
   assert.equal(next({ state: { waiting: {} }, lastState: ended('0') }, begun), '0');
   assert.equal(next({ state: { waiting: {} } }, begun), 'wait');

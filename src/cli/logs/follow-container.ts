@@ -27,7 +27,10 @@ const longestPauseMs = 10_000;
 const reportAfter = 5;
 /** How long the kubelet may be unavailable, as during a restart, before the command gives up. */
 const idleReportMs = 60_000;
-/** How long after its restart a kubelet may not know all its pods. */
+/**
+ * After a lost connection, how long a pod that is missing in the responses does not count as
+ * deleted: a restarted kubelet may not have read all its pods yet.
+ */
 const unknownForMs = 10_000;
 /** How long a container status from the kubelet may be stale. */
 const staleForMs = 3_000;
@@ -80,8 +83,9 @@ export class ContainerFollower {
   }
 
   /**
-   * Checks whether the instance has exited, because a kubelet that is shutting down may also end
-   * the response.
+   * Handles a log that ended although the status shows the instance as running: waits for a newer
+   * status, and after a few seconds reads the log further, because a kubelet that is shutting down
+   * also ends the response.
    */
   async #recheck(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
@@ -276,8 +280,8 @@ export type NextInstance =
   | { readonly kind: 'read'; readonly id: string }
   | { readonly kind: 'wait' }
   /**
-   * An instance whose log was read completely still runs: the status is stale, or its log has not
-   * ended.
+   * The status shows an instance as running whose log was read to its end: the status is stale, or
+   * the kubelet ended the response before the log ended.
    */
   | { readonly kind: 'doubt' }
   /** No further instance of the container will start. */

@@ -97,7 +97,7 @@ async function print(printing: Printing, signal: AbortSignal): Promise<number> {
   if (values['all-containers'] === true) {
     const names = containersOf(pod).map(({ name }) => name);
     const codes: number[] = [];
-    // Logs are followed concurrently, and printed one after the other otherwise.
+    // With --follow the logs are printed concurrently, otherwise one after the other.
     if (values.follow === true) {
       const all = (inner: AbortSignal) =>
         Promise.all(names.map((name) => tryContainer(printing, name, inner)));

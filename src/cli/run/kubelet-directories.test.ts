@@ -19,7 +19,7 @@ describe('planSharing', () => {
     assert.deepEqual(planSharing(place, own), { kind: 'shared' });
   });
 
-  it('bind-mounts the directory as a shared mount', () => {
+  it('bind-mounts a directory that is not on a shared mount onto itself, and makes that mount shared', () => {
     const calls = [
       ['--bind', '--', place, place],
       ['--make-rshared', '--', place],

@@ -61,11 +61,11 @@ function why(status: Partial<ContainerStatus>): string | undefined {
 }
 
 describe('whyNotRunning', () => {
-  it('returns undefined for a running container', () => {
+  it('whyNotRunning returns undefined for a running container', () => {
     assert.equal(why({ state: { running: {} } }), undefined);
   });
 
-  it('returns the waiting reason with the last termination', () => {
+  it('whyNotRunning returns the waiting reason with the last termination', () => {
     assert.equal(
       why({
         state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s' } },
@@ -76,7 +76,7 @@ describe('whyNotRunning', () => {
     assert.equal(why({}), 'the container main is waiting to be started');
   });
 
-  it('returns how the container terminated', () => {
+  it('whyNotRunning returns how the container terminated', () => {
     const state = { terminated: { exitCode: 0, reason: 'Completed' } };
     assert.equal(why({ state }), 'the container main has terminated with exit code 0 (Completed)');
   });

@@ -86,7 +86,10 @@ async function listen(
   if (failures.length === hosts.length) throw failures[0];
 }
 
-/** Whether an address may be missing: a machine without IPv6 has no ::1. */
+/**
+ * Whether the command continues without this address: `localhost` includes ::1, which a machine
+ * without IPv6 lacks.
+ */
 function isOptional(address: string, addresses: readonly string[]): boolean {
   return address === '::1' && !addresses.includes('::1');
 }

@@ -67,7 +67,7 @@ test('creates, changes and removes API objects with their manifest file', async 
   assert.deepEqual([...keeper.objects], []);
 });
 
-test('removes no objects while a file cannot be read', async () => {
+test('removes no API objects while a manifest file cannot be read', async () => {
   const { files, keeper, objects } = scene();
   files.write('/manifests/words.yaml', words('b'));
   await objects.scanOnce(signal);

@@ -103,7 +103,8 @@ async function configOf(
     `--root-dir=${directory.rootDir}`,
     `--pod-manifest-path=${directory.manifests}`,
     `--cgroup-root=${cgroupRoot}`,
-    // Laptops often have swap, which would fail the start; pods do not use it.
+    // Laptops often have swap, with which the kubelet would not start by default; pods do not use
+    // the swap.
     '--fail-swap-on=false',
     ...(await pidFlags(podMaxPids)),
     ...(api === undefined ? [] : joiningFlags(directory, api)),
@@ -146,7 +147,8 @@ function joiningFlags(directory: DataDirectory, api: ApiAccess): readonly string
     '--authorization-mode=Webhook',
     '--rotate-server-certificates=true',
     '--address=127.0.0.1',
-    // Volumes are attached by the kubelet, because there is no attach-detach controller.
+    // There is no attach-detach controller, so the Node object must not declare that one attaches
+    // its volumes.
     '--enable-controller-attach-detach=false',
   ];
 }
@@ -176,7 +178,8 @@ async function settingsOf(
     // Under node pressure new pods wait instead of being rejected, because no other node could run
     // them.
     underPressure: 'wait',
-    // CSI controllers may run on this node too, so volumes wait until they are attached.
+    // CSI controllers may run on this node and attach CSI volumes, so a pod waits until its CSI
+    // volumes are attached instead of failing.
     attaching: 'cluster',
     startEvents: [...(await prepareRoot(directory.rootDir, clock, signal)), ...(settings.startEvents ?? [])],
     runtimeSocket: socketOf(endpoint),

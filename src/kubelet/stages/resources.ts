@@ -191,7 +191,7 @@ function createDevices(
     mayUse: (uid) => {
       const pod = facts.desired(uid);
       if (pod !== undefined && facts.isActive(pod)) return true;
-      // A pod that no source has may still have running containers.
+      // A pod that no source has may still have running containers, which use its devices.
       const isOrphan = pod === undefined && queries.couldHaveRunningContainers(uid);
       return !config.allReady() || runs(uid) || isOrphan;
     },

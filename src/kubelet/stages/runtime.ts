@@ -144,7 +144,7 @@ function createPleg(
 ): { readonly pleg: Pleg; readonly announcedExits: AnnouncedExits } {
   const { deps, cache, workers, runtimeHints } = state;
   const { clock, random, logger, cri, metrics } = deps;
-  // Receiving an event that the kubelet published itself proves that the runtime delivers events.
+  // Publishes a test event to containerd: receiving it proves that the runtime delivers events.
   const prove = (signal: AbortSignal) =>
     cri.publishContainerdEvent(proofContainerId(randomHex(random, 8)), signal);
   const announcedExits = createAnnouncedExits(state, runtime);

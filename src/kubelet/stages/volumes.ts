@@ -164,7 +164,7 @@ function filledVolumes(
     podsDir,
     api,
     downward: {
-      // Files of the downward API cannot contain IP addresses.
+      // No IP addresses are passed, because files of the downward API cannot contain them.
       field: (pod, selector) => podField(pod, selector, { podIps: [], hostIps: [] }),
       resource: (pod, container, selector) => resourceField(pod, container, selector, allocatable()),
     },

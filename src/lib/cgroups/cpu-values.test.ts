@@ -13,7 +13,7 @@ describe('cgroupWeight', () => {
     it(`converts ${shares} CPU shares to the CPU weight ${weight}`, () =>
       assert.equal(sharesToWeight(shares), weight));
   }
-  it('converts back to shares with the same weight', () => {
+  it('converts a CPU weight to CPU shares that convert back to the same weight, or to one that is lower by one', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10_000 }), (weight) => {
         assert.ok(weight - sharesToWeight(weightToShares(weight)) <= 1);

@@ -141,7 +141,10 @@ export class KernelFiles {
     }
   }
 
-  /** A failed open costs more than checking that the file does not exist. */
+  /**
+   * Checks whether a file exists if other cgroups lack a file of this name, because a failed open
+   * costs more than the check.
+   */
   #opened(path: string): number | undefined {
     const name = path.slice(path.lastIndexOf('/') + 1);
     if (this.#missing.has(name) && !existsSync(path)) return undefined;
@@ -174,7 +177,10 @@ export class OpenDirectoryFiles implements DirectoryFiles {
   readonly #directory: string;
   readonly #kernel: KernelFiles;
   readonly #open = new Map<string, number>();
-  /** A failed open costs more than checking that the file does not exist. */
+  /**
+   * The names of files that were missing: whether they exist is checked before they are opened,
+   * because a failed open costs more.
+   */
   readonly #missing = new Set<string>();
 
   constructor(directory: string, kernel: KernelFiles) {

@@ -4,12 +4,12 @@ import { SimulatedCgroupHost } from '../../../test/fakes/simulated-cgroup-host.t
 import { cgroupMagic, cgroupRoots, detectCgroupLayout } from './layout.ts';
 
 describe('detectCgroupLayout', () => {
-  it('detects v2 by its file system', async () => {
+  it('detects cgroup v2 by the type of the mounted file system', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v2' });
     assert.deepEqual(await detectCgroupLayout(host), { version: 2, root: '/sys/fs/cgroup' });
   });
 
-  it('finds joined controllers and named hierarchies of v1', async () => {
+  it('finds joined controllers and named hierarchies of cgroup v1', async () => {
     const layout = await detectCgroupLayout(new SimulatedCgroupHost({ mode: 'v1' }));
     assert.ok(layout.version === 1);
     assert.equal(layout.controllers.get('cpuacct'), '/sys/fs/cgroup/cpu,cpuacct');
@@ -18,7 +18,7 @@ describe('detectCgroupLayout', () => {
     assert.equal(cgroupRoots(layout).length, 8);
   });
 
-  it('adds the v2 hierarchy of a hybrid machine', async () => {
+  it('finds the cgroup v2 hierarchy of a hybrid machine, next to those of cgroup v1', async () => {
     const layout = await detectCgroupLayout(new SimulatedCgroupHost({ mode: 'hybrid' }));
     assert.ok(layout.version === 1);
     assert.equal(layout.unified, '/sys/fs/cgroup/unified');
@@ -39,7 +39,7 @@ describe('detectCgroupLayout', () => {
     assert.equal(layout.controllers.get('memory'), '/sys/fs/cgroup/memory');
   });
 
-  it('names the controllers that are missing', async () => {
+  it('rejects a machine that lacks required controllers, and names them in the error', async () => {
     const host = new SimulatedCgroupHost({ mode: 'v1', mounts: ['cpu', 'memory'] });
     await assert.rejects(detectCgroupLayout(host), {
       code: 'CGROUPS_UNUSABLE',

@@ -86,13 +86,13 @@ export async function removeEmptyCgroup(host: CgroupHost, dirs: readonly string[
 }
 
 function killProcess(host: CgroupHost, pid: number): void {
-  // PID 0 would make kill(2) signal kubeling's own process group.
+  // PID 0 is skipped, because kill(2) would then signal kubeling's own process group.
   if (pid <= 1 || pid === process.pid) return;
   try {
     host.kill(pid);
   } catch {
-    // The process has already exited, or kubeling may not kill it: the next round lists it if it is
-    // alive.
+    // The process has already exited, or kubeling is not permitted to kill it: the next round lists
+    // it if it is still alive.
   }
 }
 
@@ -116,8 +116,8 @@ interface RemovalState {
 }
 
 /**
- * The kernel keeps a cgroup for an instant after its last process has exited, and a runtime may
- * still add a child cgroup.
+ * Removes a cgroup and its descendants. Retries while the cgroup is busy: the kernel keeps it for
+ * an instant after its last process has exited, and a runtime may still add a child cgroup.
  */
 async function removeTree(host: CgroupHost, dir: string, state: RemovalState): Promise<void> {
   for (let attempt = 0; ; attempt++) {

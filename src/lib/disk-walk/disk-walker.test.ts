@@ -88,7 +88,7 @@ test('an aborted request stops its own walk only', async () => {
   assert.deepEqual(await second, [counted]);
 });
 
-test('abandons a thread that is blocked in the kernel, up to a limit', async () => {
+test('abandons threads that are blocked in the kernel, up to a maximum number', async () => {
   const { clock, walker, threads } = createHarness();
   for (const _ of [1, 2]) {
     const stuck = assert.rejects(walker.usagesOf([{ path: '/a' }], 1_000, signal), /is unresponsive/);

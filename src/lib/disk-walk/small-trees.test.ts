@@ -36,7 +36,10 @@ const mounted =
     new MountPoints(places);
 const nothing = mounted('/', '/proc');
 const later = Date.now() + 60_000;
-/** A counter that has cached the directories, because their last changes are old enough. */
+/**
+ * Returns a counter that caches directories at the first count, because its clock makes their last
+ * changes old enough.
+ */
 const remembering = () => new SmallTreeCounter(() => later);
 
 test('counts a small directory the same as a walk', async () => {

@@ -77,8 +77,8 @@ test('counts any tree like du', async () => {
           else if (what === 'soft') symlinkSync('..', path);
           else linkSync(join(at.path, 'a-file'), path);
         } catch {
-          // Ignored: a random tree may contain a name twice, or a hard link whose target does not
-          // exist.
+          // The error is ignored: a random tree may contain a name twice, or a hard link whose
+          // target does not exist.
         }
       }
       assert.deepEqual(await count(at.path), counted(at.path));
@@ -90,7 +90,7 @@ test('counts any tree like du', async () => {
 test('counts a directory tree of any depth', async () => {
   using at = directory();
   const deep = 'd'.repeat(200);
-  // A path longer than PATH_MAX.
+  // Creates 60 nested directories, because their path is longer than PATH_MAX.
   const script = `
     for (let i = 0; i < 60; i++) { fs.mkdirSync('${deep}'); process.chdir('${deep}'); }
     fs.writeFileSync('file', Buffer.alloc(50000, 1));`;

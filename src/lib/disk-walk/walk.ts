@@ -60,7 +60,7 @@ class TreeWalk {
   #points: readonly string[] = [];
   #mounted: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   readonly #links = new Set<number>();
-  /** The handle of the current directory, which is the last level. */
+  /** The file descriptor of the current directory, which is the last element of `#levels`. */
   #directoryIndex = -1;
   #device = 0;
   #held = 0;
@@ -182,7 +182,10 @@ class TreeWalk {
     this.#enter(facts, `${level.path}/${name}`);
   }
 
-  /** The directory may have been moved during the walk: then its parent is another directory. */
+  /**
+   * Returns to the parent directory; `lost` if the directory was moved during the walk, because its
+   * parent is then another directory.
+   */
   #ascend(): 'there' | 'lost' {
     this.#levels.pop();
     const level = this.#levels.at(-1);

@@ -86,7 +86,7 @@ export class BufferedLogSink implements LogSink {
     try {
       if (text !== '') this.#output.writeSync(text);
     } catch {
-      // The loss of the last lines before an exit cannot be reported.
+      // The error is ignored: a loss of the last lines before the exit cannot be reported.
     }
   }
 

@@ -108,7 +108,7 @@ test('verbose lines are logged only if enabled, by level or by file', () => {
   );
 });
 
-test('child loggers add fields; a later field overrides an earlier one, and its value is fixed when it is added', () => {
+test('child loggers add fields, whose values are read when the child is created; a later field replaces an earlier field of the same name', () => {
   const { logger, last } = setUp('text');
   const list = ['a'];
   const child = logger.child({ pod: 'ns/web', list }).child({ container: 'c' });

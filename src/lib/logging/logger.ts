@@ -151,9 +151,8 @@ function errorFields(thrown: unknown): PlainFields {
 const unknownCaller: Caller = { path: 'unknown', line: 0 };
 
 /**
- * The source position of a caller: with 1 that of the caller of the function that calls `callerAt`,
- * with 2 that of the next caller on the stack. Costs a few microseconds, so it is called only for
- * lines that are written.
+ * The source position of a caller `depth` levels up the stack: 1 is the caller of the function that
+ * calls `callerAt`. Costs a few microseconds, so it is called only for lines that are written.
  */
 function callerAt(depth: number): Caller {
   const site = getCallSites(depth + 2)[depth + 1];
@@ -206,7 +205,7 @@ export interface LogRate {
 
 /**
  * Logs at most a fixed number of errors in each period, so that unauthorized callers cannot fill
- * the log. The first error of a later period has the number of suppressed errors.
+ * the log. The first error logged in a later period contains the number of suppressed errors.
  */
 export function rateLimitedErrors(
   logger: Pick<Logger, 'error'>,

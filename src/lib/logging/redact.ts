@@ -87,7 +87,10 @@ function isProse(value: string): boolean {
   return proseAfterScheme.has(value.toLowerCase());
 }
 
-/** The value of an Authorization header was redacted before, except for its scheme. */
+/**
+ * The value of an Authorization header needs no redaction here: its credentials were redacted
+ * before, so only its scheme is left.
+ */
 function isHarmless(name: string): boolean {
   return name.toLowerCase() === 'authorization';
 }

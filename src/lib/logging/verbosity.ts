@@ -9,8 +9,8 @@ export interface ModuleLevel {
 
 /**
  * Parses `pattern=level,...`. A pattern is the name of a source file without its extension, with
- * `*`, `?` and `[abc]` as in a shell; a pattern with slashes is compared with as many folders of
- * the path.
+ * `*`, `?` and `[abc]` as in a shell; a pattern with slashes is compared with the same number of
+ * path components at the end of the path.
  */
 export function parseModuleLevels(text: string): ModuleLevel[] {
   const parts = text.split(',').map((part) => part.trim());

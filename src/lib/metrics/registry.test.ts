@@ -175,7 +175,7 @@ test('a collector exposes no more series than the limit', async () => {
   assert.match(text, /overflow_total\{family="many"\} 1\n/);
 });
 
-test('labels may be given as text, which identifies the same series as a record', async () => {
+test('labels given as text identify the same series as labels given as an object', async () => {
   const { registry, text } = setUp();
   const samples = [
     { labels: labelText(['a', 'b'], { a: '"', b: '2' }), value: 1 },

@@ -106,8 +106,8 @@ export class MetricRegistry {
   }
 
   /**
-   * Writes all metrics as text, sorted by name. Of several metrics with the same name, the
-   * registered one is written, or else that of the first collector.
+   * Writes all metrics as text, sorted by name. If several metrics have the same name, only one is
+   * written: the registered metric, or else that of the first collector.
    */
   async expose(signal: AbortSignal): Promise<string> {
     const sampled = await Promise.all(

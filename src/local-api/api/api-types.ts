@@ -62,8 +62,8 @@ export interface ResourceView {
    */
   readonly stored: (shown: JsonObject) => JsonObject;
   /**
-   * Returns further validation errors for an object (in stored form) that was written through this
-   * view, besides those of the strategy.
+   * Returns the validation errors, besides those of the strategy, for an object (in stored form)
+   * that was written through this view.
    */
   readonly validate: (object: StoredObject, before: StoredObject | undefined) => readonly FieldCause[];
 }

@@ -68,8 +68,8 @@ const largeParts = 1_000;
 const charactersPerPart = 256;
 
 /**
- * Whether work on the value takes so long that it must be divided over several turns of the event
- * loop. The values of an ordinary pod number a few hundred.
+ * Whether work on the value takes so long that it must be divided over several iterations of the
+ * event loop. An ordinary pod consists of a few hundred values.
  */
 export function isLarge(value: unknown): boolean {
   let left = largeParts;

@@ -50,7 +50,7 @@ function deleteExpiredBatch(deps: EventExpiryDeps, lastSeen: LastSeen): boolean 
 }
 
 /**
- * The events to delete: expired ones, and of those above the maximum number the oldest; events of
+ * The events to delete: expired events, and the oldest events above the maximum number; events of
  * existing pods are deleted last.
  */
 function eventsToDelete(

@@ -95,7 +95,10 @@ export function* yamlChunks(value: unknown): Generator<string, void> {
   yield piece;
 }
 
-/** The lines of a value: `first` precedes it on its first line, `indent` on the following ones. */
+/**
+ * Generates the lines of a value in YAML; `first` is the text before the value on its first line,
+ * `indent` that on the following lines.
+ */
 function* linesOf(value: unknown, first: string, indent: string): Generator<string, void> {
   if (Array.isArray(value)) yield* itemsOf(value, first, indent);
   else if (typeof value === 'object' && value !== null) yield* fieldsOf(value, first, indent);

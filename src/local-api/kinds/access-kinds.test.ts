@@ -34,7 +34,7 @@ test('records the requesting user in a certificate signing request and rejects s
   await refusedWith(harness.create(certificateSigningRequests, named('e', { spec: master })), 403);
 });
 
-test('accepts an approval once, only through the approval subresource', async () => {
+test('accepts the approval of a certificate signing request once, and only through the approval subresource', async () => {
   using harness = new KindsRig();
   const spec = { request: requestFor({}), signerName: 'example.com/x', usages: ['client auth'] };
   const created = await harness.create(certificateSigningRequests, named('c', { spec }));

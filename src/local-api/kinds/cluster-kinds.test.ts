@@ -60,7 +60,7 @@ test('sets the labels and the finalizer of a namespace and protects the system n
   assert.match(await harness.refusal(namespaces, named('a.b')), /must not contain dots/);
 });
 
-test('requires an event in the namespace of its object', async () => {
+test('rejects an event whose involved object is in another namespace than the event', async () => {
   using harness = new KindsRig();
   const about = (namespace: string) => named('e', { involvedObject: { kind: 'Pod', name: 'p', namespace } });
   await harness.create(events, about('default'));
@@ -118,7 +118,7 @@ test('validates the duration of a lease', async () => {
   );
 });
 
-test('reserves system priority classes and allows one global default', async () => {
+test('rejects user-defined priority classes with the prefix system-, with too large a value, or with a second global default', async () => {
   using harness = new KindsRig();
   assert.match(
     await harness.refusal(priorityClasses, named('system-x', { value: 1 })),
@@ -138,7 +138,7 @@ test('reserves system priority classes and allows one global default', async () 
   );
 });
 
-test('rejects a budget with both minAvailable and maxUnavailable', async () => {
+test('rejects a PodDisruptionBudget with both minAvailable and maxUnavailable', async () => {
   using harness = new KindsRig();
   const message = await harness.refusal(
     podDisruptionBudgets,

@@ -95,7 +95,10 @@ function eventCauses(object: StoredObject, reporter: Reporter): readonly FieldCa
   ];
 }
 
-/** An event with an eventTime uses the new API and has more required fields. */
+/**
+ * An event with an eventTime comes from the newer API events.k8s.io/v1, which has more required
+ * fields.
+ */
 function isNew({ eventTime }: Event): boolean {
   return eventTime !== undefined && eventTime !== '';
 }

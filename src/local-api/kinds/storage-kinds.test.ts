@@ -34,7 +34,7 @@ test('validates a volume, sets its defaults and protects it while it is bound', 
   assert.match(message, /spec\.persistentvolumesource is immutable after creation\nchanged: hostPath\.path$/);
 });
 
-test('rejects changes of the requested storage of a claim', async () => {
+test('requires access modes and requested storage for a claim, sets its default storage class, and rejects a change of its access modes', async () => {
   using harness = new KindsRig();
   assert.equal(
     await harness.refusal(persistentVolumeClaims, named('c')),
@@ -62,7 +62,7 @@ test('rejects changes of the requested storage of a claim', async () => {
   await harness.update(persistentVolumeClaims, { ...created, spec: { ...created.spec, volumeName: 'v' } });
 });
 
-test('rejects changes of immutable fields of classes and drivers', async () => {
+test('rejects changes of immutable fields of storage classes and CSI drivers', async () => {
   using harness = new KindsRig();
   const fast = await harness.create(storageClasses, named('fast', { provisioner: 'example.com/x' }));
   assert.equal(fast['reclaimPolicy'], 'Delete');

@@ -154,8 +154,8 @@ function updateCauses(object: StoredObject, { before, subresource }: WriteContex
 }
 
 /**
- * The spec without the fields that may change: an unset volume or class, and the size of a bound
- * claim.
+ * The spec for the comparison with the old one, without differences that are allowed: in an unset
+ * volume or class, and in the size of a bound claim.
  */
 function comparable(
   spec: PersistentVolumeClaimSpec,

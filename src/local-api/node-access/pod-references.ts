@@ -100,8 +100,8 @@ function collectField(field: string, value: JsonObject, found: MutableReferences
 }
 
 /**
- * The first kind of API object that a pod references although mirror pods must not reference it, in
- * the words of kube-apiserver's error; undefined if there is none.
+ * The first kind of API object that a pod references and that mirror pods must not reference, as
+ * the error of kube-apiserver names it; undefined if the pod references none.
  */
 export function firstReferencedResource(pod: StoredObject): string | undefined {
   const references = referencesOf(pod);

@@ -41,7 +41,8 @@ const batchBytes = 4 * 1024 * 1024;
 const firstRetryMs = 250;
 const longestRetryMs = 5_000;
 /**
- * Above this multiple of the limits the store fails, because a writer ignores the back-pressure.
+ * Above this multiple of the limits the store fails, because only a writer that ignores the
+ * back-pressure can exceed the limits so far.
  */
 const overflow = 4;
 

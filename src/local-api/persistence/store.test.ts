@@ -137,7 +137,7 @@ describe('changes with the sync level `system`', () => {
     assert.ok(second.get('l', leases));
   });
 
-  it('changes with sync level system are lost in a power failure together with their versions', async () => {
+  it('changes with sync level system are lost in a power failure, and their versions are not assigned again', async () => {
     await using dir = await ownDirectory();
     const path = await pathIn(dir);
     await using harness = await StoreRig.open(path);

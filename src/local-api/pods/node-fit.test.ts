@@ -63,7 +63,7 @@ test('binds a pod that tolerates a cordon to a cordoned node', () => {
   assert.equal(nodeMismatch(pod({ tolerations }), cordoned), undefined);
 });
 
-test('selects the first matching node and counts each reason', () => {
+test('returns the first matching node, or else a message with the number of nodes per reason', () => {
   const nodes = [node({}, { unschedulable: true }, 'a'), node({}, {}, 'b')];
   assert.deepEqual(findNode(pod({}), nodes), { kind: 'on', node: 'b' });
   const picky = pod({ nodeSelector: { x: 'y' } });

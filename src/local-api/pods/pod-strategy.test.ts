@@ -37,7 +37,7 @@ test('sets the node name, labels and the PodScheduled condition of a bound pod w
   assert.equal(condition?.['status'], 'True');
 });
 
-test('rejects a binding with another UID or resource version', () => {
+test('rejects a binding whose UID or resource version differs from that of the pod', () => {
   using api = new LocalPods();
   api.do({ verb: 'create', body: bare });
   const uid = refusalOf(api, binding({ uid: 'other' }));

@@ -66,8 +66,8 @@ function classCauses(before: StoredObject, after: StoredObject): readonly FieldC
 }
 
 /**
- * Rejects a resize if the kubelet reports no container resources, because it does not support
- * resize.
+ * Rejects a resize if the kubelet reports no container resources, because such a kubelet does not
+ * support resize.
  */
 function supportCauses({ status }: StoredObject): readonly FieldCause[] {
   const statuses = (status?.['containerStatuses'] ?? []) as readonly JsonObject[];

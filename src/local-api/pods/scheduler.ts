@@ -106,7 +106,7 @@ export class Scheduler implements Controller {
     this.#recordEvent(pod, { type: 'Warning', reason: 'FailedScheduling', action: 'Scheduling', message });
   }
 
-  /** A failed event must not fail the scheduling. */
+  /** A failure to record an event must not fail the scheduling. */
   #recordEvent(pod: StoredObject, fields: JsonObject): void {
     const { context, logger } = this.#options;
     const { name, namespace, uid, resourceVersion } = pod.metadata;

@@ -198,7 +198,7 @@ test('removes unscheduled and completed pods without grace period and keeps thos
   assert.equal(harness.store.get(pods, 'default', 'a'), undefined);
 });
 
-test('deletes a collection by selector, each object with its own rules', async () => {
+test('deletes the objects of a collection that match a selector, and keeps a matching object with a finalizer as terminating', async () => {
   using harness = new LocalApiRig();
   await harness.configMap('a', { metadata: { labels: { x: 'y' } } });
   await harness.configMap('b', { metadata: { labels: { x: 'y' }, finalizers: ['example.com/x'] } });

@@ -95,7 +95,7 @@ const maxPrefixLength = 63 - suffixLength;
 const maxTries = 8;
 
 /**
- * The name of a new object: the given one, or one generated from generateName that is free, after a
+ * The name of a new object: the given name, or a free name generated from generateName with a
  * limited number of tries.
  */
 export function chooseName(

@@ -72,7 +72,7 @@ test('rejects a create of an existing object, also of one that is being deleted'
   await refusedWith(harness.configMap('a'), 409, 'object is being deleted: configmaps "a" already exists');
 });
 
-test('rejects a create whose object has another namespace than the request path or a resource version, or whose namespace is missing or terminating', async () => {
+test('rejects a create if its object has a resource version or another namespace than the request path, or if the namespace is missing or terminating', async () => {
   using harness = new LocalApiRig();
   await refusedWith(
     harness.configMap('a', { metadata: { namespace: 'other' } }),

@@ -115,7 +115,7 @@ export class Writes {
     this.#deps = deps;
   }
 
-  /** Stages: decode and admit; validate; store. */
+  /** The stages of a create: decode and admit; validate; store. */
   *create(request: ApiRequest, body: unknown): WriteStages<StoredObject> {
     yield body;
     const entry = this.#entry(request);
@@ -134,7 +134,7 @@ export class Writes {
     return asResource(entry, this.#store(named, entry, admitted));
   }
 
-  /** Stages: decode and admit; validate; store. */
+  /** The stages of an update: decode and admit; validate; store. */
   *update(request: ApiRequest, body: unknown): WriteStages<WriteResult> {
     yield body;
     const entry = this.#entry(request);
@@ -156,8 +156,8 @@ export class Writes {
   }
 
   /**
-   * Stages: apply the patch; decode and admit; validate; store. `read` decodes the patched object
-   * and rejects an invalid one.
+   * The stages of a patch: apply it; decode and admit; validate; store. `read` decodes the patched
+   * object and rejects an invalid one.
    */
   *patch(
     request: ApiRequest,

@@ -270,7 +270,7 @@ describe('a managed kubeconfig', () => {
     assert.equal(await harness.files.read(path), text);
   });
 
-  test('writes kubeconfigs for other users and with other names', async () => {
+  test('writes a kubeconfig for another user, with a given cluster name and inline certificates', async () => {
     const harness = new Rig();
     const authorities = await harness.open();
     await authorities.maintainKubeconfig({

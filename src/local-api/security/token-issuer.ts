@@ -155,8 +155,8 @@ export function signWebToken(claims: object, { id, algorithm, privateKey }: Toke
 }
 
 /**
- * The claims of a token signed with one of the keys; undefined otherwise. Does not check the
- * validity period.
+ * The claims of a token that is signed with one of the keys; undefined for any other token. Does
+ * not check the validity period.
  */
 export function readWebToken(token: string, keys: TokenKeys): JsonObject | undefined {
   const parts = token.split('.');

@@ -131,7 +131,7 @@ function wholeNumber(text: string): bigint | undefined {
   return /^[+-]?\d+$/.test(text) ? BigInt(text.replace('+', '')) : undefined;
 }
 
-/** Parses the value of a requirement; a missing value is the empty one. */
+/** Parses the value of a requirement; a missing value counts as the empty string. */
 function exactValue(key: string, reader: TokenReader): string {
   const token = reader.peek();
   if (token.kind === 'end' || token.text === ',') return '';

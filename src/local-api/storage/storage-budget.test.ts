@@ -87,7 +87,7 @@ describe('the memory for stored objects', () => {
     await environment.ask('delete', configMaps, { namespace: 'other', name: 'large' });
   });
 
-  it('deletes the oldest events when a write of another object or a new event exceeds the storage limit', async () => {
+  it('deletes the oldest events when a new event, or a write of any other object, exceeds the storage limit', async () => {
     using environment = createHarness();
     for (const name of ['e1', 'e2', 'e3', 'e4']) {
       await environment.object('create', events, { body: event(name, 10_000) });

@@ -57,7 +57,7 @@ function aNode(
 const never = new AbortController().signal;
 
 describe('graceful node shutdown', () => {
-  it('terminates shutdown groups from low to high priority, each in its own time or as soon as its pods have stopped', async () => {
+  it('terminates shutdown groups from low to high priority, and waits for each until its pods have stopped or its time has passed', async () => {
     const pods = [podOf('high', 2_000, 60), podOf('low', 0, 5), podOf('other', -1)];
     const { shutdown, clock, story } = aNode({ low: 3, other: 4, high: 2 }, pods);
     const ending = shutdown.terminatePods(never);
@@ -166,7 +166,7 @@ describe('a shutdown announced by logind', () => {
     assert.deepEqual([announcer.held, clock.pendingTimers], [0, 0]);
   });
 
-  it('ends the shutdown when it was cancelled while the connection to logind was lost', async () => {
+  it('ends the node shutdown when the machine shutdown was cancelled while the connection to logind was lost', async () => {
     const announcer = new Announcer();
     const { shutdown, clock, story } = aNode({}, [], { announcer });
     const stop = new AbortController();

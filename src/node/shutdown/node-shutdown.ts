@@ -107,8 +107,8 @@ export class NodeShutdown {
     for (const group of byShutdownGroup(groups, activePods())) {
       if (group.pods.length === 0) continue;
       await this.#terminateGroup(group, signal);
-      // Reports final statuses while the next group terminates: the API server may be slow, and the
-      // machine does not wait for it.
+      // Reports final statuses while the next group terminates, because the API server may be slow
+      // and the time until the machine shuts down is limited.
       notifications.push(this.#report(group.pods, signal));
     }
     await Promise.all(notifications);
@@ -233,7 +233,10 @@ export function wholeSeconds(groups: readonly ShutdownGroup[]): number {
   return groups.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
-/** The highest group not above the pod's priority; the lowest group for a pod below all groups. */
+/**
+ * Assigns each pod to the highest shutdown group whose priority is not above that of the pod; a pod
+ * below all groups is assigned to the lowest group.
+ */
 export function byShutdownGroup<P extends { readonly spec: { readonly priority?: number | undefined } }>(
   groups: readonly ShutdownGroup[],
   pods: readonly P[],

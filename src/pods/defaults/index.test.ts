@@ -151,7 +151,7 @@ test('sets pod-level requests from the containers when pod-level limits are set'
   assert.deepEqual(off.spec.resources, { limits: { cpu: '1' } });
 });
 
-test('sets both fields of the service account to the same name', () => {
+test('sets serviceAccount and serviceAccountName to the same name', () => {
   const spec = defaulted({ serviceAccount: 'x' });
   assert.deepEqual([spec.serviceAccountName, spec.serviceAccount], ['x', 'x']);
 });

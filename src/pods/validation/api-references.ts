@@ -10,7 +10,7 @@ import type { FieldProblem, PodRules } from '../rules.ts';
 
 interface Reference {
   readonly field: FieldPath;
-  /** The resource names of the API. */
+  /** The resource name in the API, in the plural, such as `secrets`. */
   readonly resource: string;
 }
 

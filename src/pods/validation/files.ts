@@ -46,7 +46,8 @@ export function checkDownwardItems(
   path: FieldPath,
   items: readonly DownwardAPIVolumeFile[] = [],
   /**
-   * The path that errors of every item name instead of the item's own path, as in the API server.
+   * The field path in the errors of all items, because the API server does not name the path of the
+   * single item.
    */
   as: FieldPath,
 ): void {
@@ -97,7 +98,7 @@ interface ProjectedFile {
   readonly shown: string;
 }
 
-/** All file paths of a projection. */
+/** Returns the paths of the files that one source of a projected volume contains. */
 function filesOf(source: VolumeProjection, path: FieldPath): readonly ProjectedFile[] {
   const lists = (['secret', 'configMap', 'downwardAPI'] as const).flatMap((kind) =>
     (source[kind]?.items ?? []).map((item, index) => ({

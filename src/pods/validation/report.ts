@@ -71,7 +71,7 @@ export function checkText(report: Report, field: FieldPath, text: string | undef
   if (text) for (const why of rule(text)) wrong(report, field, text, why);
 }
 
-/** Requires a text with the format. */
+/** Requires a text that has the given format. */
 export function checkName(report: Report, field: FieldPath, text: string | undefined, rule: TextRule): void {
   checkPresent(report, field, text);
   checkText(report, field, text, rule);

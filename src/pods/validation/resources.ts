@@ -165,7 +165,10 @@ function checkRequest(report: Report, path: FieldPath, { name, amount, limits }:
   else if (order > 0) wrong(tell, at, amount, `must be less than or equal to ${name} limit of ${limit}`);
 }
 
-/** The maximum number of names in a message, because each message contains the list. */
+/**
+ * The maximum number of names that one message lists, because a pod may have many invalid fields
+ * and each of their messages contains the list.
+ */
 const mostShownNames = 50;
 
 function shownNames(names: ReadonlySet<string>): string {

@@ -83,7 +83,7 @@ function checkPartition(report: Report, path: FieldPath, partition: number): voi
 
 const longestDriver = 63;
 
-/** The names of CSI drivers are case-insensitive subdomains. */
+/** The name of a CSI driver is a DNS subdomain; its case is ignored. */
 function checkDriver(report: Report, path: FieldPath, name: string): void {
   if (name.length > longestDriver) tooLong(report, path, longestDriver);
   if (name !== '') for (const why of dnsSubdomain(name.toLowerCase())) wrong(report, path, name, why);

@@ -11,9 +11,9 @@ export interface DbusMessage {
   readonly replySerial?: number | undefined;
   readonly destination?: string | undefined;
   readonly sender?: string | undefined;
-  /** The signature of the body. */
-  readonly signature?: string | undefined;
   /** The D-Bus signature of the message body. */
+  readonly signature?: string | undefined;
+  /** The number of file descriptors that are sent with the message. */
   readonly descriptors?: number | undefined;
   readonly body?: readonly DbusValue[] | undefined;
 }

@@ -121,7 +121,10 @@ export class ValueWriter {
     this.#one(signature, value);
   }
 
-  /** The length of an array does not include itself and the padding before the first element. */
+  /**
+   * The encoded length of an array excludes the length field itself and the padding before the
+   * first element.
+   */
   #array(type: string, values: readonly DbusValue[]): void {
     const lengthAt = this.#bytes.length;
     this.#number(0n, 4);
@@ -133,7 +136,7 @@ export class ValueWriter {
   }
 }
 
-/** The maximum depth of nested values, more than any used message has. */
+/** The maximum depth of nested values; no message that the kubelet uses is nested so deeply. */
 const maxDepth = 16;
 
 export class ValueReader {

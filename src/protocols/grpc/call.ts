@@ -22,9 +22,9 @@ export interface CallRequest {
 }
 
 /**
- * One gRPC call on a connection: sends the request, delivers messages, and settles `finished` as
- * soon as the result is known, after the listener was removed from the signal. Rejects with
- * GrpcErrors only.
+ * One gRPC call on a connection: sends the request, delivers response messages, and settles
+ * `finished` when the result of the call is known and the abort listener has been removed from the
+ * signal. Rejects with GrpcErrors only.
  */
 export class Call implements StreamReader {
   readonly finished: Promise<void>;

@@ -50,7 +50,10 @@ export class GrpcChannel implements Disposable {
     return calls as ServiceClient<Methods>;
   }
 
-  /** Connects unless there is a connection. Rejects with UNAVAILABLE, or like a cancelled call. */
+  /**
+   * Connects unless there is a connection. Rejects with UNAVAILABLE if connecting fails, or with
+   * the error of a cancelled call if the signal is aborted.
+   */
   async connect(signal: AbortSignal): Promise<void> {
     await this.#session(signal);
   }

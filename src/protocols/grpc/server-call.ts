@@ -80,7 +80,10 @@ async function respond(stream: ServerHttp2Stream, method: MethodType, result: un
   else for await (const item of result as AsyncIterable<unknown>) await send(stream, method, item);
 }
 
-/** Sends one message, and waits until the client reads. */
+/**
+ * Sends one message. If the send buffer is full, waits until it is drained or the client has
+ * disconnected.
+ */
 async function send(stream: ServerHttp2Stream, method: MethodType, message: unknown): Promise<void> {
   const body = grpcFrame((method.response.encode as (message: unknown) => Buffer)(message));
   if (stream.closed || stream.destroyed)

@@ -39,7 +39,7 @@ export const guardedServerOptions = {
    */
   requestTimeout: 300_000,
   connectionsCheckingInterval: 5_000,
-  /** Detects disconnected clients on idle connections. */
+  /** TCP keepalive detects disconnected clients on idle connections. */
   keepAlive: true,
   keepAliveInitialDelay: 30_000,
 } as const satisfies ServerOptions;
@@ -84,7 +84,7 @@ export class ConnectionGuard {
     this.#limiter.promote(connection, caller);
   }
 
-  /** Whether no client was authenticated on the connection so far. */
+  /** Whether no client has been authenticated on the connection. */
   isAnonymous(connection: RemoteEnd): boolean {
     return this.#limiter.classOf(connection) === 'anonymous';
   }

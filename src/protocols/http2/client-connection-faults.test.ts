@@ -225,7 +225,7 @@ describe('ends the HTTP/2 connection and sends the reason in GOAWAY after a prot
     });
   }
 
-  test('the peer sends endless pings and does not read the replies', async () => {
+  test('closes the connection of a peer that sends endless pings and does not read the replies', async () => {
     const desk = readyDesk();
     await desk.sent();
     desk.wire.stall();

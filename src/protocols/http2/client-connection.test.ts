@@ -45,7 +45,7 @@ describe('HTTP/2 connection', () => {
     assert.deepEqual([ack?.type, ack?.flags, ack?.payload.length], [frameType.settings, frameFlag.ack, 0]);
   });
 
-  test('replies to pings, but not to replies to pings', async () => {
+  test('replies to pings, but not to ping acknowledgements', async () => {
     const desk = await readyDesk();
     desk.says(frameOf(frameType.ping, 0, 0, Buffer.from('12345678')));
     desk.says(frameOf(frameType.ping, frameFlag.ack, 0, Buffer.from('abcdefgh')));
@@ -116,7 +116,7 @@ describe('HTTP/2 connection', () => {
 });
 
 describe('HTTP/2 request', () => {
-  test('sends a table size update to zero before the first request, and again when the peer changes its settings', async () => {
+  test('sends an HPACK table size update to zero before the first request, and again when the peer changes its settings', async () => {
     const desk = await readyDesk();
     const blocks = async () =>
       (await desk.sent())

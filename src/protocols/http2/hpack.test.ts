@@ -50,7 +50,10 @@ const responses: readonly (readonly HeaderField[])[] = [
 /** A dynamic table size update to 256 bytes, the table size in some examples of RFC 7541. */
 const resized = '3fe101';
 
-/** Appendix C of RFC 7541: the header blocks of one connection each, and their headers. */
+/**
+ * The examples in Appendix C of RFC 7541: for each connection its header blocks and the headers to
+ * which they decode.
+ */
 const examples: Readonly<Record<string, readonly [readonly string[], readonly (readonly HeaderField[])[]]>> =
   {
     'C.2.1': [
@@ -110,7 +113,7 @@ describe('decodes the examples of RFC 7541', () => {
 });
 
 describe('HPACK decoding', () => {
-  test('decodes equal bytes differently when they refer to the dynamic table', () => {
+  test('decodes equal bytes to different headers when they refer to the dynamic table and the table has changed', () => {
     const one = decoder();
     const add = (value: string) => one.decode(Buffer.concat([bytesOf('4001 61 01'), Buffer.from(value)]));
     add('1');
@@ -118,7 +121,7 @@ describe('HPACK decoding', () => {
     add('2');
     assert.deepEqual(fields(one.decode(bytesOf('be'))), [['a', '2']]);
     assert.deepEqual(fields(one.decode(bytesOf('bf'))), [['a', '1']]);
-    // Each of these blocks adds an entry to the table, with identical bytes.
+    // This block has the same bytes as the first one and adds another entry to the table.
     add('1');
     assert.deepEqual(fields(one.decode(bytesOf('bebf'))), [['a', '1, 2']]);
   });

@@ -74,7 +74,7 @@ export class RequestSender {
     }
   }
 
-  /** Sends a small request, as nearly every one is, with its two frames in one write. */
+  /** Sends a small request with both its frames in one write; nearly every request is small. */
   #sendSmall(stream: ClientStream): boolean {
     const { body, id } = stream;
     const head = stream.head.bytes;

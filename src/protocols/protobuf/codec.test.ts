@@ -197,7 +197,7 @@ describe('protobuf enums', () => {
     ]);
   });
 
-  test('encodes an enum value by either of its two names, and decodes it as the first name', () => {
+  test('encodes an enum value that has two names by either name, and decodes it as the first name', () => {
     assert.equal(roundTrip('All', { color: 'ALSO_GREEN' })['color'], 'GREEN');
   });
 });

@@ -95,7 +95,7 @@ test('decodes every 64-bit number as it was encoded', () => {
   );
 });
 
-test('decodes strings of every length and script as they were encoded, whatever the initial buffer size', () => {
+test('decodes strings of every length and writing system as they were encoded, whatever the initial buffer size', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary', maxLength: 300 }),

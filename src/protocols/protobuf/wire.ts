@@ -14,7 +14,7 @@ export class WireWriter {
     this.#buffer = Buffer.allocUnsafe(size);
   }
 
-  /** The encoded bytes, which are not reused by the writer. */
+  /** The encoded bytes; the writer does not reuse their buffer. */
   finish(): Buffer {
     return this.#buffer.subarray(0, this.#at);
   }

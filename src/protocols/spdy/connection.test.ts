@@ -55,7 +55,7 @@ test('SPDY streams transfer data in both directions and end each direction separ
   );
 });
 
-test('a reset ends an accepted SPDY stream after the data before it is read', async () => {
+test('after a reset by the server, an accepted SPDY stream delivers the data received before the reset and then ends', async () => {
   const { wire, connection } = open();
   const stream = connection.open({ streamType: 'stdout' });
   wire.says(reply(1), data(1, 'last words'), spdyResetFrame(1, 5));

@@ -14,7 +14,7 @@ test('forwards request headers in their order and case', () => {
   assert.deepEqual(forwardedHeaders(headers), headers);
 });
 
-test('drops credentials, impersonation, front-proxy identities and body headers in any case', () => {
+test('drops the headers for credentials, impersonation, front-proxy identities and bodies, in upper and in lower case', () => {
   const dropped = [
     'Authorization',
     'COOKIE',

@@ -38,7 +38,7 @@ function breakOff(duplex: Duplex): Promise<void> {
 }
 
 describe('relay of bytes between two streams', () => {
-  it('waits until a slow stream has accepted the last bytes of the other', async () => {
+  it('waits until a slow stream has accepted the last bytes of the other stream', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
@@ -57,7 +57,7 @@ describe('relay of bytes between two streams', () => {
     assert.equal(client.duplex.destroyed && runtime.duplex.destroyed, true);
   });
 
-  it('relays the remaining bytes of a stream that broke, and then closes the other', async () => {
+  it('relays the remaining bytes of a stream that broke, and then closes the other stream', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);
@@ -72,7 +72,7 @@ describe('relay of bytes between two streams', () => {
     assert.equal(client.duplex.destroyed, true);
   });
 
-  it('closes a stream that accepts no bytes soon after the other broke', async () => {
+  it('when a stream broke and the other stream accepts no bytes, closes the other stream soon', async () => {
     const clock = new VirtualClock();
     const [runtime, client] = [side(), side()];
     const over = relay(client.duplex, runtime.duplex, { clock, idleMs: 0 }, signal);

@@ -80,7 +80,10 @@ class StallWatch implements Disposable {
   #timer: Timer | undefined;
   #isOver = false;
 
-  /** Only sockets are checked; a stream inside a connection ends with the connection. */
+  /**
+   * Only sockets are checked; a stream that is multiplexed over a connection ends with that
+   * connection.
+   */
   constructor(clock: Clock, side: Duplex) {
     this.#clock = clock;
     this.#socket = side instanceof Socket ? side : undefined;

@@ -48,7 +48,7 @@ export function handshakeProblem({
 /** The headers of the response that accepts the handshake, as alternating names and values. */
 export function acceptHeaders(headers: IncomingHttpHeaders, protocol: string): readonly string[] {
   const accept = createHash('sha1').update(`${headers['sec-websocket-key']}${acceptSuffix}`).digest('base64');
-  // The response to a client that offers no subprotocol names none.
+  // If the client offers no subprotocol, the response contains no subprotocol.
   const spoken = protocol === '' ? [] : ['Sec-WebSocket-Protocol', protocol];
   return ['Upgrade', 'websocket', 'Connection', 'Upgrade', 'Sec-WebSocket-Accept', accept, ...spoken];
 }

@@ -27,7 +27,7 @@ export interface KeyPair {
 export interface PairTexts {
   readonly certificate: string;
   readonly key: string;
-  /** The file or files of the pair, which errors name. */
+  /** The file or files of the pair, for error messages. */
   readonly from: string;
 }
 

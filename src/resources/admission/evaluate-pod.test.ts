@@ -116,7 +116,7 @@ describe('admission by node capacity', () => {
     }
   });
 
-  it('waits with an admission when terminating pods will release enough resources', () => {
+  it('postpones the admission when terminating pods will release enough resources', () => {
     const ending = new Set([used.metadata.uid]);
     assert.match(
       evaluated(asking({ cpu: '100m' }), { others: [used], ending }),
@@ -278,7 +278,7 @@ describe('admission by system requirements', () => {
     assert.equal(evaluated(merge, { strictGroups: false }), 'admit');
   });
 
-  it('rejects every pod without a Node object', () => {
+  it('rejects every pod while no Node object is available', () => {
     assert.equal(evaluated(aPod(), { node: undefined }), 'InvalidNodeInfo: Kubelet cannot get node info.');
   });
 
@@ -359,7 +359,7 @@ describe('several reasons for a rejection', () => {
     assert.equal(reasonOf({ isShuttingDown: true }, aPod()), 'NodeShutdown');
   });
 
-  it('requests the allocation of exclusive resources, unless the pod is rejected before', () => {
+  it('requests the allocation of exclusive resources, unless a check that comes first, such as that of sysctls, rejects the pod', () => {
     assert.equal(evaluated(pod, { allocation: 'pending', appArmorProblem }), 'allocate');
     assert.equal(reasonOf({ allocation: 'pending', sysctlProblem }), 'SysctlForbidden');
     assert.equal(evaluated(pod, { allocation: 'pending', standing: 'restored' }), 'admit');

@@ -152,8 +152,8 @@ function systemRejection({ metadata, spec }: Pod): Rejection | undefined {
 }
 
 /**
- * A pod with supplementalGroupsPolicy Strict is rejected: a runtime without support would add the
- * groups of the image.
+ * A pod with supplementalGroupsPolicy Strict is rejected if the runtime does not support this
+ * policy, because such a runtime would also add the groups of the image.
  */
 function groupsRejection({ spec }: Pod, { strictGroups }: AdmissionFacts): Rejection | undefined {
   const isStrict = spec.securityContext?.supplementalGroupsPolicy === 'Strict';

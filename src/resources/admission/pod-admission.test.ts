@@ -121,7 +121,7 @@ describe('PodAdmission', () => {
     assert.equal(world.fetches, 2);
   });
 
-  it('allocates exclusive resources before any other check of the admission', async () => {
+  it('allocates exclusive resources before it checks the node labels and the capacity', async () => {
     const { begin, clock, world, pending, steps } = aWorld();
     let done: (rejection: Rejection | undefined) => void = () => {};
     world.allocate = () =>
@@ -286,7 +286,7 @@ describe('PodAdmission', () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
-  it('decides pending pods independently, and lists those whose admission began later', async () => {
+  it('decides pending pods independently, and lists the pods whose admission began after that of a given pod', async () => {
     const { begin, clock, world, pending } = aWorld();
     const results: ((rejection: Rejection | undefined) => void)[] = [];
     world.allocate = () => new Promise((resolve) => results.push(resolve));

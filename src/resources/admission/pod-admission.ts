@@ -72,7 +72,10 @@ const preemptionWaitMs = 300_000;
 /** The longest wait for node pressure to end. */
 const pressureWaitMs = { refuse: 60_000, wait: 3_000_000 } as const;
 const pressurePollMs = 2_000;
-/** The poll interval while waiting for pods to terminate; a terminated pod also wakes the wait. */
+/**
+ * The poll interval while waiting for pods to terminate; the wait also ends when a pod has
+ * terminated.
+ */
 const terminationPollMs = 1_000;
 /**
  * The maximum duration of an admission, longer than any grace period; an admission that hangs is
@@ -232,7 +235,9 @@ export class PodAdmission {
     return undefined;
   }
 
-  /** Fetches the Node object at most once per admission; returns whether it was fetched now. */
+  /**
+   * Fetches the Node object at most once per admission; returns whether this call has fetched it.
+   */
   async #fetchNode(pod: Pod, progress: Progress, signal: AbortSignal): Promise<boolean> {
     if (progress.node !== undefined) return false;
     try {

@@ -186,7 +186,7 @@ test('defers a resize without capacity, reports it once, and allocates it after 
   await running;
 });
 
-test('retries deferred resizes every three minutes, but not before all sources are ready', async () => {
+test('retries deferred resizes every three minutes, but not before all pod sources are ready', async () => {
   const { begin, clock, pods, setReady } = createHarness(1_000);
   const node = await begin();
   const end = new AbortController();

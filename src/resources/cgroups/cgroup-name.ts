@@ -5,8 +5,9 @@ export type CgroupName = readonly string[];
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
 /**
- * Creates a cgroup name; throws CGROUP_NAME. A part must not contain an underscore: systemd's slice
- * names use it for a dash and must be reversible.
+ * Creates a cgroup name; throws CGROUP_NAME. A part must not contain an underscore: slice names of
+ * systemd contain an underscore for each dash of a part, and the part must be recoverable from
+ * them.
  */
 export function cgroupName(base: CgroupName, ...parts: readonly string[]): CgroupName {
   for (const part of parts) {
@@ -49,7 +50,10 @@ export function parseCgroupPath(path: string, driver: CgroupDriver): CgroupName 
   return slice === '' || slice === '-' ? [] : slice.split('-').map((part) => part.replaceAll('_', '-'));
 }
 
-/** A slice is named after its parent slice plus its last part. */
+/**
+ * The name of a slice unit consists of the name of the parent slice and the last part of the cgroup
+ * name.
+ */
 function systemdPath(name: CgroupName): string {
   return `/${name.map((_, index) => sliceUnit(name.slice(0, index + 1))).join('/')}`;
 }

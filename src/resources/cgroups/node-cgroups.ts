@@ -42,7 +42,10 @@ export interface NodeCgroupDeps {
   readonly logger: Logger;
   readonly journal: PodJournal;
   readonly node: Pick<NodeJournal, 'event'>;
-  /** Reads the facts of host processes; if undefined, no process is moved to the system cgroups. */
+  /**
+   * Reads the PIDs, cgroups and namespaces of the processes on the host; if undefined, no process
+   * is moved to the system cgroups.
+   */
   readonly processes?: ProcessFacts | undefined;
   readonly activePods: (quality: QosClass) => readonly Pod[];
   readonly hasExclusiveCpus?: (pod: Pod) => boolean;

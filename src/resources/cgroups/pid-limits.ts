@@ -9,8 +9,8 @@ export interface PidLimits {
 }
 
 /**
- * The default PID limit of a process in common distributions; sufficient for large Java and
- * database processes.
+ * The highest default PID limit of a pod. It equals the default limit in common distributions, and
+ * is sufficient for large Java and database processes.
  */
 const mostPerPod = 4_096;
 const leastReserved = 1_024;

@@ -119,7 +119,7 @@ describe('kubepodsValues: cgroup values of kubepods', () => {
     });
   });
 
-  it('derives the CPU weight of kubepods from the reservations if configured, and never increases it', () => {
+  it('derives the CPU weight of kubepods from the reservations if configured, and never sets it above the weight of the complete capacity', () => {
     const shares = (milliCpu: number, reserved: number, weight: Parameters<typeof kubepodsValues>[2]) =>
       kubepodsValues({ milliCpu, memoryBytes: 0 }, { milliCpu: reserved, memoryBytes: 0 }, weight).cpuShares;
     assert.equal(shares(16_000, 8_000, 'capacity'), 8192);

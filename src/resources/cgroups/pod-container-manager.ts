@@ -141,7 +141,8 @@ export class PodContainerManager implements PodCgroups {
   async #create(pod: Pod, signal: AbortSignal): Promise<'created'> {
     const { cgroups, qos, journal, logger } = this.#deps;
     const name = this.nameOf(pod);
-    // Does not wait for the weight of the QoS class: a failed update is corrected within a minute.
+    // A failed update of the CPU weight of the QoS class does not prevent the creation of the pod
+    // cgroup: the weight is corrected within a minute.
     await qos.update(signal).catch((error: unknown) => {
       signal.throwIfAborted();
       logger.error('Failed to update the CPU weight of Burstable pods', error);

@@ -17,7 +17,7 @@ export interface QosContainerManagerDeps {
   readonly enforcement?: EnforcementObserver | undefined;
   /**
    * `all` writes all CPUs to the cpuset of kubepods, so that systemd keeps the cpuset controller
-   * enabled; with `unsaid` or undefined, no cpuset is written.
+   * enabled; with `unset` or undefined, no cpuset is written.
    */
   readonly cpuset?: 'all' | 'unset' | undefined;
   /**

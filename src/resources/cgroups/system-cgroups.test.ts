@@ -34,7 +34,7 @@ async function aMachine(places: Pick<SystemCgroupsDeps, 'own' | 'system'>) {
   return { host, clock, mover, members, records, trees };
 }
 
-test('reads the facts of processes from the kernel: PID, cgroups and PID namespace', async (t) => {
+test('reads the PID, the cgroups and the PID namespace of processes from the kernel', async (t) => {
   const proc = await mkdtemp(join(tmpdir(), 'klg-proc-'));
   t.after(() => rm(proc, { recursive: true }));
   const links = { '1/ns/pid': 'pid:[1]', '7/ns/pid': 'pid:[1]', '7/exe': '/bin/x', '8/ns/pid': 'pid:[2]' };

@@ -3,7 +3,7 @@ import { type Clock, errnoOf, type Logger } from '../../lib/index.ts';
 import type { CgroupManager } from './cgroup-manager.ts';
 import type { CgroupName } from './cgroup-name.ts';
 
-/** The facts about a process that decide whether it may be moved to another cgroup. */
+/** The properties of a process that decide whether it may be moved to another cgroup. */
 export interface ProcessFacts {
   readonly ownPid: number;
   /** Whether the process is a kernel thread; such a process has no executable. */

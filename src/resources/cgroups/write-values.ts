@@ -190,8 +190,8 @@ export function asUpdateError(error: unknown): KubelingError {
 }
 
 /**
- * Creates the cgroup and its parents in every tree, but only below a mounted root: without the
- * mount, the tmpfs below it would accept an ordinary directory that is no cgroup.
+ * Creates the cgroup and its parents in every tree, but only if the root of the tree is mounted:
+ * otherwise the tmpfs at that path would accept an ordinary directory that is no cgroup.
  */
 export async function makeDirectories(place: CgroupTarget): Promise<void> {
   const { host, layout, path } = place;

@@ -29,7 +29,7 @@ export function withAssignment(state: CpuState, uid: PodUid, container: string, 
   };
 }
 
-/** Only those CPUs are returned to the shared pool that no other container of the pod uses. */
+/** Returns to the shared pool only the CPUs that no other container of the pod uses. */
 export function withoutAssignment(state: CpuState, uid: PodUid, container: string): CpuState {
   const own = new Map(state.assignments.get(uid));
   const released = own.get(container) ?? noCpus;

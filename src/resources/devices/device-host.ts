@@ -19,8 +19,8 @@ export type DeviceChannel = Pick<GrpcChannel, 'client' | 'close'>;
 /** The operations on device plugin sockets. */
 export interface DeviceHost {
   /**
-   * Creates the directory and removes the sockets in it, by which plugins detect a restart of the
-   * kubelet.
+   * Creates the directory and removes all sockets in it; plugins detect a restart of the kubelet by
+   * this removal.
    */
   clear(directory: string): Promise<void>;
   /**

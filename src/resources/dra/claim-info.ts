@@ -154,7 +154,10 @@ export function claimsOf({ metadata, spec, status }: Pod): readonly PodClaim[] {
   return name === undefined ? named : [...named, { podClaimName: undefined, name, isFromTemplate: false }];
 }
 
-/** A request of a claim by a container; an empty request means all requests of the claim. */
+/**
+ * The reference of a container to a request of a claim; an empty request means all requests of the
+ * claim.
+ */
 export interface ClaimRequest {
   readonly claim: string;
   readonly request: string;

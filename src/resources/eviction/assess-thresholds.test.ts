@@ -52,7 +52,7 @@ const memory = (...amounts: readonly number[]) =>
   amounts.map((amount) => left({ 'memory.available': amount }));
 
 describe('assessThresholds: when eviction thresholds act', () => {
-  it('acts on a hard threshold immediately when available is below it, but not at its exact value', () => {
+  it('acts on a hard threshold immediately when the available amount is below it, but not at its exact value', () => {
     assert.deepEqual(acted(rounds([below(100)], memory(100, 99))), ['', 'memory.available']);
     assert.deepEqual(told(rounds([below(100)], memory(100, 99))), ['', 'MemoryPressure']);
   });

@@ -185,7 +185,7 @@ describe('EvictionManager', () => {
     assert.equal(world.story.at(-1), '60 conditions []');
   });
 
-  it('checks at the normal interval for a condition without transition period', async () => {
+  it('without a transition period, evaluates the thresholds of a set node condition only at the normal interval', async () => {
     const { clock, world, stop } = aNode({
       transitionMs: 0,
       thresholds: [below(100, { signal: 'nodefs.available' })],
@@ -236,7 +236,7 @@ describe('EvictionManager', () => {
     );
   });
 
-  it('gives evicted pods a grace period for a soft threshold, after the grace period of the threshold itself', async () => {
+  it('for a soft threshold, waits for the grace period of the threshold before it evicts a pod, and gives the evicted pod a grace period to terminate', async () => {
     const { clock, world, stop } = aNode({ thresholds: [soft] });
     world.killMs = 60_000;
     world.pods = [

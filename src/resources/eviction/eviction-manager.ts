@@ -329,7 +329,10 @@ export class EvictionManager {
     }
   }
 
-  /** Kills the pod with its long grace period, which is shortened when a hard threshold is met. */
+  /**
+   * Kills the pod with the grace period for a soft threshold, which is shortened when a hard
+   * threshold is met.
+   */
   async #killUnlessUrgent(pod: Pod, request: EvictionKill, signal: AbortSignal): Promise<void> {
     const { kill, logger, clock } = this.#deps;
     using slow = new LinkedController(signal);

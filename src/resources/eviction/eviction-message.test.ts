@@ -97,7 +97,7 @@ describe('evictionMessage', () => {
     assert.deepEqual(story, { message: 'The node was low on resource: memory. ', annotations: {} });
   });
 
-  it('an eviction message names a pod with pod-level memory requests', () => {
+  it('an eviction message names the pod instead of its containers if the pod has pod-level memory requests', () => {
     const whole = aPod({
       spec: { containers: [{ name: 'main' }], resources: { requests: { memory: '64Mi' } } },
     });

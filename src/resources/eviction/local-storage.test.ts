@@ -50,7 +50,7 @@ describe('overStorageLimit', () => {
     assert.equal(overStorageLimit(limited, measured({})), undefined, 'unknown usage is no violation');
   });
 
-  it('enforces the sum of the storage limits of all containers, including disk-backed volumes', () => {
+  it('limits the storage usage of a pod, including disk-backed volumes, to the sum of the storage limits of its containers', () => {
     const [pod, bytes] = [holding('1Mi'), mebi / 4];
     const over = measured({ rootfs: bytes, logs: bytes, others: bytes, volumes: { v: bytes + 1, m: mebi } });
     assert.deepEqual(overStorageLimit(pod, over), {

@@ -124,7 +124,7 @@ describe('starting a slice', () => {
     await slices.start(slice, signal);
   });
 
-  it('start also starts an existing unit, which may be stopped', async () => {
+  it('start also starts a unit that exists already, because the unit may be stopped', async () => {
     const exists = { StartTransientUnit: () => refuse('org.freedesktop.systemd1.UnitExists') };
     const { slices, buses } = aSystemd({ ...exists, StartUnit: later('done') });
     await slices.start(slice, signal);
@@ -171,7 +171,7 @@ describe('starting a slice', () => {
 });
 
 describe('setting slice properties', () => {
-  it('set uses one runtime-only call for all properties, and no call if there are no values', async () => {
+  it('set sends all properties to systemd in one call, for the runtime only, and makes no call without values', async () => {
     const { slices, buses } = aSystemd({});
     await slices.set(slice, { cpuShares: 2 }, signal);
     await slices.set(slice, {}, signal);
@@ -201,7 +201,7 @@ describe('stopping a slice', () => {
 });
 
 describe('the connection to systemd', () => {
-  it('all calls share one connection to systemd, which subscribes to jobs once', async () => {
+  it('all calls share one connection to systemd, on which the manager subscribes to job signals once', async () => {
     const { slices, buses } = aSystemd({ StartTransientUnit: later('done'), StopUnit: later('done') });
     const other = { ...slice, unit: 'other.slice' };
     await Promise.all([slices.start(slice, signal), slices.start(other, signal), slices.stop(other, signal)]);

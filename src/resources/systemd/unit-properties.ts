@@ -8,7 +8,7 @@ import { parseCpuSet } from '../cpu/cpu-set.ts';
 export type UnitProperty = readonly [string, { readonly signature: string; readonly value: DbusValue }];
 
 const infinity = 2n ** 64n - 1n;
-/** The systemd versions that introduced a property; older versions reject it. */
+/** The systemd version that introduced each property; older versions reject the property. */
 const periodsFrom = 242;
 const cpusetsFrom = 244;
 

@@ -52,8 +52,8 @@ export interface HintProvider {
   getPodTopologyHints(pod: Pod): TopologyHints | undefined;
   /**
    * Allocates the resources of the container and persists them before it resolves. Idempotent.
-   * Called for init containers first, in order. Returns a rejection if the provider defines the
-   * reason of the rejection itself; throws on other errors.
+   * Called for init containers first, in order. Returns a rejection with the provider's own reason;
+   * any other failure is thrown and becomes an unexpected admission error.
    */
   allocate(pod: Pod, container: Container, terms: AllocationTerms): Promise<Rejection | undefined>;
 }

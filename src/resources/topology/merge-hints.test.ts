@@ -29,21 +29,21 @@ describe('mergeHints', () => {
     assert.deepEqual(merged([hints({ cpu: each }), hints({ gpu: [hint([1], true)] })]), [[1], true, true]);
   });
 
-  it('without hints, mergeHints allows any NUMA node', () => {
+  it('mergeHints returns a hint that is not preferred if the NUMA node sets preferred by the providers differ', () => {
     const wide = hints({ cpu: [hint([0, 1], true)] });
     const narrow = hints({ gpu: [hint([0], true), hint([1], true)] });
     assert.deepEqual(merged([wide, narrow]), [[0], false, true]);
     assert.deepEqual(merged([wide, narrow], { policy: 'restricted' }), [[0], false, false]);
   });
 
-  it('mergeHints returns a hint that is not preferred if the preferred NUMA node sets of the providers differ', () => {
+  it('mergeHints returns a hint that is not preferred if a provider has an empty list of hints', () => {
     const none = [hints({ cpu: [] }), hints({ gpu: [hint([0], true)] })];
     assert.deepEqual(merged(none), [[0], false, true]);
     assert.deepEqual(merged(none, { policy: 'restricted' })[2], false);
     assert.deepEqual(merged(none, { policy: 'single-numa-node' }), [undefined, false, false]);
   });
 
-  it('returns all NUMA nodes, as not preferred, if the providers have no NUMA nodes in common', () => {
+  it('mergeHints returns all NUMA nodes as a hint that is not preferred if the providers have no NUMA nodes in common', () => {
     const apart = [hints({ cpu: [hint([0], true)] }), hints({ gpu: [hint([1], true)] })];
     assert.deepEqual(merged(apart), [[0, 1], false, true]);
     assert.equal(merged(apart, { policy: 'restricted' })[2], false);
@@ -56,7 +56,7 @@ describe('mergeHints', () => {
     assert.deepEqual(merged([hints({ cpu: [hint([1], false)] })], rules), [undefined, false, false]);
   });
 
-  it('takes the closest NUMA nodes of equal number with prefer-closest-numa-nodes', () => {
+  it('with prefer-closest-numa-nodes, takes the closest of several NUMA node sets of equal size', () => {
     const numaNodes = [0, 1, 2, 3];
     const pairs = [hint([0, 1], true), hint([0, 2], true), hint([2, 3], true)];
     const distance = (from: number, to: number) => (from === to ? 10 : from + to === 5 ? 11 : 20);

@@ -7,8 +7,8 @@ export interface MergeRules {
   /** The NUMA nodes of the machine, ascending. */
   readonly numaNodes: readonly number[];
   /**
-   * Returns the distance between two NUMA nodes; defined if the closest set is preferred to the
-   * lowest one.
+   * Returns the distance between two NUMA nodes. Defined only if the closest set of NUMA nodes is
+   * preferred; otherwise the lowest set is preferred.
    */
   readonly distance?: ((from: number, to: number) => number) | undefined;
 }
@@ -38,9 +38,9 @@ interface Together {
 }
 
 /**
- * Returns the best combination of one hint per resource: a preferred one if possible, then the
- * smallest or closest set of NUMA nodes. If none is preferred, each resource has a minimum number
- * of NUMA nodes, and a set as large as the highest of these numbers is best.
+ * Returns the best combination of one hint per resource: a preferred one if possible, then the one
+ * with the smallest or closest set of NUMA nodes. If no combination is preferred, the best one has
+ * as many NUMA nodes as the most demanding resource needs at least.
  */
 export function mergeHints(provided: readonly (TopologyHints | undefined)[], rules: MergeRules): MergedHint {
   const masks = new Masks(rules.numaNodes);
@@ -93,8 +93,8 @@ function onSingleNodes(ways: readonly Way[]): readonly Way[] {
 }
 
 /**
- * Returns all distinct results, which are far fewer than the combinations of hints. Empty
- * intersections are omitted.
+ * Intersects one hint per resource, in all combinations. Returns only distinct results, which are
+ * far fewer than the combinations, and no empty intersections.
  */
 function combine(lists: readonly (readonly Way[])[], all: Mask): readonly Together[] {
   let outcomes: readonly Together[] = [{ mask: all, agreed: undefined, preferred: true }];

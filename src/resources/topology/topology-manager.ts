@@ -48,8 +48,8 @@ export class TopologyManager {
 
   /**
    * Admits one pod at a time in the order of the calls. Returns why the pod is rejected; resources
-   * allocated until then stay allocated until the pod is inactive. Idempotent. Throws only when
-   * aborted.
+   * allocated before a rejection stay allocated until the pod is inactive. Idempotent. Throws only
+   * when aborted.
    */
   async admit(pod: Pod, signal: AbortSignal): Promise<Rejection | undefined> {
     for (const provider of this.#deps.providers()) await provider.ready?.(pod, signal);

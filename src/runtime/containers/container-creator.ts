@@ -254,7 +254,7 @@ function targetOf({ container, observed }: ContainerStart): string | undefined {
   throw new KubelingError('CONTAINER_TARGET', `unable to find target container ${name}`);
 }
 
-/** A container of a pod that is to be started. */
+/** The container to start, with its pod and what the current sync knows about the pod. */
 export interface ContainerStart {
   readonly pod: Pod;
   readonly container: Container | EphemeralContainer;
@@ -286,8 +286,8 @@ interface StartEvent {
   readonly reason: string;
   readonly text: string;
   /**
-   * A container ID that occurs in the text. The event contains the name of the container instead:
-   * events with equal messages are combined, and the ID is different for each instance.
+   * A container ID that occurs in the text. In the event it is replaced by the container's name,
+   * because events with equal messages are combined and the ID is different for each instance.
    */
   readonly containerId?: string | undefined;
 }

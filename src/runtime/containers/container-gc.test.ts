@@ -103,7 +103,7 @@ describe('garbage collection', () => {
     );
   });
 
-  it('limits dead containers per node: evenly per container first, then oldest first', async () => {
+  it('removes dead containers above the limit per node: first evenly from all containers, then the oldest', async () => {
     using harness = new PodRuntimeRig({
       deps: {
         settings: {

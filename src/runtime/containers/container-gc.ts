@@ -102,8 +102,8 @@ export class ContainerGc {
     const gone = new Set(dead.map(({ id }) => id));
     const used = new Set(found?.containers.filter(({ id }) => !gone.has(id)).map((each) => each.sandboxId));
     const idle = found?.sandboxes.filter(({ id, state }) => state !== 'running' && !used.has(id)) ?? [];
-    // The sandboxes were stopped before; the runtime rejects the removal of a sandbox whose network
-    // it has not released.
+    // The sandboxes were stopped before, so they are removed directly. If the runtime rejects this
+    // because it has not released the network of a sandbox, the sandbox is stopped again first.
     for (const { id: podSandboxId } of idle)
       await cri
         .removePodSandbox({ podSandboxId }, signal)

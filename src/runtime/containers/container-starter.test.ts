@@ -77,7 +77,7 @@ describe('starting a container', () => {
 });
 
 describe('init containers', () => {
-  it('keeps one exited instance of each init container', async () => {
+  it('keeps only the newest exited instance of an init container when the next instance starts', async () => {
     using harness = new PodRuntimeRig();
     const pod = podOf({ main: {} }, { init: { setup: { script: 'exit 1' } } });
     for (let tries = 0; tries < 4; tries++) {

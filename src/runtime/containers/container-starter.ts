@@ -67,7 +67,7 @@ export class ContainerStarter {
   }
 
   /**
-   * Creates the container for a later call of `start`, unless the back-off of the container has not
+   * Creates the container for a later call of `start`, if the back-off of the container has
    * expired. `mayCreate` is called right before CreateContainer. If the creation fails, the later
    * `start` reports the error.
    */
@@ -171,8 +171,8 @@ export class ContainerStarter {
   }
 
   /**
-   * Finds a container created by an earlier sync that was cancelled, or whose kubelet exited,
-   * before StartContainer.
+   * Finds a container that an earlier sync created but did not start, because the sync was
+   * cancelled or the kubelet exited.
    */
   #reusableInstance({ pod, observed, container, sandbox }: ContainerStart): CreatedContainer | undefined {
     const newest = newestInstance(observed, container.name);
@@ -264,8 +264,8 @@ export class ContainerStarter {
 }
 
 /**
- * Identifies what a container is created for: sandbox, spec hash and resources. A prepared
- * container is used only for the same key.
+ * Identifies what a container is created for: sandbox, spec hash and resources. A container that
+ * was created in advance is started only if its key is still the same.
  */
 function preparationKey({
   pod,

@@ -85,7 +85,7 @@ test('a later envFrom source overrides an earlier one', async () => {
   assert.deepEqual(await made({ envFrom }, { objects: lookup }), ['A=secret', 'Z=last']);
 });
 
-test('preserves binary values in variables that take them from a Secret and in variables that expand them with $(NAME)', async () => {
+test('preserves binary values of a Secret in variables, also in variables that refer to them with $(NAME)', async () => {
   const env = [
     { name: 'RAW', valueFrom: { secretKeyRef: { name: 'keys', key: 'RAW' } } },
     { name: 'COPY', value: 'é$(RAW)' },

@@ -1,7 +1,7 @@
 import { KubelingError } from '../../lib/index.ts';
 
 /**
- * The maximum total length of arguments and environment with which the kernel starts a process,
+ * The maximum total length of arguments and environment that the kernel accepts for a new process,
  * whatever the stack limit.
  */
 const maxProcessBytes = 6 * 1024 * 1024;

@@ -81,7 +81,7 @@ test('container annotations omit fields that the pod lacks', () => {
   ]);
 });
 
-test('reads back the container annotations it writes', () => {
+test('container annotations are read back with the values that were written', () => {
   assert.deepEqual(readContainerAnnotations(containerAnnotations(pod, main, 2)), {
     hash: '8e45cbd0',
     restartCount: 2,

@@ -97,7 +97,7 @@ export function resizedResources(
 ): Resources {
   const all = containerResources(pod, container, node, grants);
   const { unified: _unified, hugepageLimits: _pages, ...resources } = all;
-  // The runtime leaves an omitted limit unchanged.
+  // The runtime leaves an omitted limit unchanged, so a removed limit is set to -1.
   const hasSwap = resources.memorySwapLimitInBytes !== undefined;
   return {
     ...resources,

@@ -20,7 +20,7 @@ export type MountableVolume =
       readonly specName?: string;
     }
   | MountableImage
-  /** A block device that is passed to containers without a file system. */
+  /** A volume that is passed to containers as a block device, without a file system. */
   | { readonly kind: 'block'; readonly devicePath: string; readonly readOnly?: boolean };
 
 /** A volume with the files of an image that is present on the node. */

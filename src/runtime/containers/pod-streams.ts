@@ -2,7 +2,7 @@ import type { CriClient } from '../../cri/index.ts';
 import { KubelingError } from '../../lib/index.ts';
 import type { Pod, PodUid, RuntimeContainer, RuntimePod } from '../../pods/index.ts';
 
-/** The streams of a process that are opened; with a terminal, stderr is part of stdout. */
+/** Which streams of a process are opened; with a terminal, stderr is part of stdout. */
 export interface ProcessStreams {
   readonly stdin: boolean;
   readonly stdout: boolean;

@@ -27,8 +27,9 @@ import {
 } from '../../lib/index.ts';
 
 /**
- * Bind-mounts and reads paths inside volumes. Writers of a volume may place symlinks at any time;
- * no symlink leads out of the volume. Errors contain no host paths, because users read them.
+ * Bind-mounts and reads paths inside volumes. Programs that write to a volume may place symlinks at
+ * any time; no symlink is followed out of the volume. Errors contain no host paths, because users
+ * read them.
  */
 export interface SubPaths {
   /**
@@ -80,8 +81,8 @@ export function hostSubPaths(
       await run('mount', mountArguments({ flags, options: ['bind'], source, target }), signal);
     },
     async unbind(directory, signal) {
-      // Most pods have no subPath mounts. Only the kubelet writes to the directory, so a
-      // synchronous check is safe.
+      // Most pods have no subPath mounts, so the kubelet first checks whether the directory exists.
+      // Only the kubelet writes to the directory, so a synchronous check is safe.
       if (lstatSync(directory, { throwIfNoEntry: false }) === undefined) return;
       await unmountAll(await mountsBelow(directory), run, signal);
       await removeTargets(directory);
@@ -139,8 +140,8 @@ async function unmountAll(points: readonly string[], run: Run, signal: AbortSign
     const args = mountArguments({ flags: ['--make-rprivate'], target: point });
     if (isAround) await run('mount', args, signal);
   }
-  // Passes the mount points as the kernel lists them, because canonicalizing them could block on an
-  // unresponsive file system.
+  // Passes the mount points to umount as the kernel lists them, without canonicalizing them, which
+  // could block on an unresponsive file system.
   for (const point of points.toReversed())
     await run('umount', umountArguments(['--no-canonicalize'], point), signal);
 }
@@ -221,7 +222,7 @@ async function openStep(from: FileHandle, step: string, mode: number | undefined
   if (found !== undefined) return await unlessBad(found, checkPlace);
   if (mode === undefined) throw unusable('it does not exist');
   await mkdir(path, { mode }).catch((error: NodeJS.ErrnoException) => {
-    // The message omits the path, because it is a path of the host.
+    // The path is omitted from the message, because users must not see paths of the host.
     throw unmade(error.message.split(`, ${error.syscall}`)[0] ?? 'it failed');
   });
   const made = await open(path, stepFlags | constants.O_DIRECTORY);

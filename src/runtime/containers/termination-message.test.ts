@@ -56,7 +56,7 @@ test('resolves a relative terminationMessagePath from the root', async () => {
   assert.equal(await messageOf(status, { files: memoryRuntimeFiles(store), podLogsDir }), 'failed: because');
 });
 
-test("does not read the file of a volume mounted at the termination message path over the kubelet's file", async () => {
+test("does not read the file of a volume that is mounted over the kubelet's termination message file", async () => {
   const store = mapFileStore();
   store.write('/host/chosen-by-the-pod', 'secret');
   store.write(ours, 'because');

@@ -160,7 +160,10 @@ function isPlainHttpResponse(error: unknown): boolean {
 
 /** Counts the outcomes of lifecycle hooks. Never throws. */
 export interface HookObserver {
-  /** Called when the server did not answer an https hook over TLS, but over plain HTTP. */
+  /**
+   * Called when a server did not answer an https hook over TLS and the hook then succeeded over
+   * plain HTTP.
+   */
   httpFallback(): void;
   /** Called when a sleep hook was cancelled before its end. */
   sleepTerminatedEarly(): void;

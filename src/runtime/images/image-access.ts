@@ -98,8 +98,8 @@ export class ImageAccess {
   }
 
   /**
-   * Resolves the records of pulls that a previous kubelet did not finish. Until this is done, the
-   * access to the images of these pulls is verified by a pull.
+   * Completes the records of pulls that a previous kubelet did not finish. Until then, access to
+   * the images of these pulls is verified by a pull.
    */
   async resolveInterruptedPulls(signal: AbortSignal): Promise<void> {
     const { records } = this;

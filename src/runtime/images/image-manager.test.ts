@@ -90,7 +90,7 @@ describe('images of containers', () => {
     );
   });
 
-  it('holds an image until the container is created, and pulls it again when it was removed in between', async () => {
+  it('an image that is removed before it is held is pulled again, and is then held until the container is created', async () => {
     const leases = new ImageLeases();
     using harness = new PodRuntimeRig({ registry, deps: { imageLeases: leases } });
     const pod = podOf({ a: { image: remote, imagePullPolicy: 'Always', script: 'sleep 1000' } });

@@ -65,7 +65,8 @@ function describeProgress(standing: PullStatus, startMs: number, nowMs: number):
   if (arrival === undefined) return `running for ${elapsed}`;
   const { bytes, totalBytes, state, changedMs } = arrival;
   // The bytes are those of all pulls that ran during the sample, and some of these pulls may have
-  // ended since. If only one pull still runs, the number of pulls during the sample is unknown.
+  // ended since. If only one pull still runs, the number of pulls during the sample is unknown, so
+  // the text says "several".
   const together = running > 1 ? `all ${running}` : 'several';
   const shared = arrival.of === 'all-images' ? ` (${together} pulls together)` : '';
   const amount = `${mebibytes(bytes)} of ${mebibytes(totalBytes)} MiB${shared} after ${elapsed}`;

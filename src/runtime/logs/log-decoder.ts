@@ -3,7 +3,7 @@ import { isBefore, LineSplitter, type LogTime } from './log-line.ts';
 
 /** The options for showing a log. */
 export interface LogView {
-  /** Omits lines with an earlier timestamp. */
+  /** Lines with a timestamp before this time are omitted. */
   readonly since?: LogTime | undefined;
   readonly timestamps?: 'shown' | 'hidden' | undefined;
   /** The maximum number of bytes to show. */

@@ -47,7 +47,7 @@ const openFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLO
 
 /**
  * Log files below a root. Pods may mount the root and place anything there, so neither the log nor
- * a directory between it and the root may be a symlink. The root itself may be one.
+ * a directory between it and the root may be a symlink. Only the root itself may be a symlink.
  */
 export function realLogFiles(podLogsDir: string): LogFiles {
   return {

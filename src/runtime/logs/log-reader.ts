@@ -23,7 +23,10 @@ export interface LogReaderDeps {
   readonly clock: Clock;
 }
 
-/** The interval of checks whether the container runs, and of refreshes without a hint. */
+/**
+ * The interval at which the reader checks whether the container still runs, and looks for new log
+ * files if no change was reported.
+ */
 const pollMs = 1_000;
 /**
  * The runtime may write output shortly after it has reported the exit or opened the next file: a

@@ -118,8 +118,8 @@ function restartsInNewSandbox(
   const isOwn = container.restartPolicy !== undefined;
   if (newest?.state === 'running') return !isOwn || policy !== 'Never';
   // A container in unknown state is reported as terminated with the exit code `lostExitCode`. If
-  // the restart policy forbids a restart after this exit code, the API server would reject the
-  // status of a restarted container.
+  // the restart policy forbids a restart after this exit code, the container does not run again,
+  // because the API server would reject its status.
   if (newest?.state === 'unknown' && isOwn) return restartsAfterExit(pod, container, lostExitCode);
   if (newest?.state !== 'exited') return true;
   return isOwn

@@ -75,8 +75,8 @@ export interface PlanContext {
    */
   readonly initializedSandboxId?: string | undefined;
   /**
-   * Whether a container that the runtime does not list must not start again, because its last status
-   * is a final exit.
+   * Whether a container that the runtime no longer lists stays stopped, because its last status is
+   * a final exit.
    */
   readonly hasFinalExit?: ((container: Container) => boolean) | undefined;
   /** Set when a container's exit requested a restart of all containers of the pod. */

@@ -61,7 +61,7 @@ describe('containers created in advance for a restart', () => {
   }
   const prepare = (harness: PodRuntimeRig, pod: Pod, seen: { observed: ObservedPod; containerId: string }) =>
     harness.done(harness.runtime.prepareRestart({ pod, ...seen }, always, harness.signal));
-  /** Waits until the running container creation has finished. */
+  /** Waits until the creation of the container has finished. */
   const settled = (harness: PodRuntimeRig) => harness.done(harness.clock.sleep(1_000, harness.signal));
   const count = (harness: PodRuntimeRig, call: string) =>
     harness.takeCalls().filter((each) => each === call).length;

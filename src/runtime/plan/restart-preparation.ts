@@ -71,7 +71,9 @@ interface Preparation {
 
 type Outcome = { readonly made: CreatedContainer } | { readonly error: unknown };
 
-/** Result of taking a container created in advance. */
+/**
+ * The container created in advance, to be used or discarded; or the error of its creation, or none.
+ */
 export type Prepared =
   | { readonly kind: 'use' | 'discard'; readonly made: CreatedContainer }
   | { readonly kind: 'failed'; readonly error: unknown }

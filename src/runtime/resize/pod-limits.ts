@@ -48,7 +48,8 @@ export function sandboxLimits(pod: Pod, limits: PodLimits): MessageInit<LinuxCon
   const { cpuPeriodUs } = limits;
   const [cpu, memory] = [milliCpuOf(overhead), memoryOf(overhead)];
   const less = (amount: number, part: bigint) => (amount < 0 ? -1n : BigInt(amount) - part);
-  // CPU shares are rounded, so the pod's CPU minus its overhead may be negative.
+  // CPU shares are rounded, so the pod's CPU minus its overhead may be negative; it then counts as
+  // the minimum of CPU shares.
   const left = BigInt(sharesToMilliCpu(limits.cpuShares)) - cpu;
   return {
     cpuShares: cpu === 0n ? BigInt(limits.cpuShares) : cpuShares(left),

@@ -108,7 +108,7 @@ test('a pod-level limit applies to containers without their own limit', () => {
   });
 });
 
-test('without a record of the actuated resources, the values reported by the runtime replace the resources of the spec, and values that it does not report count as actuated', () => {
+test('without recorded actuated resources, the values that the runtime reports count as actuated, and the allocated value counts where the runtime reports none', () => {
   const full = { requests: { cpu: '500m', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } };
   const main = container('a', full, restarts);
   const pod = aPod({ spec: { containers: [main] } });

@@ -80,7 +80,7 @@ function linuxConfig(pod: Pod, inputs: SandboxInputs): MessageInit<LinuxPodSandb
     securityContext: {
       namespaceOptions: podNamespaces(pod, inputs.userNamespace),
       privileged: hasPrivilegedContainer(pod),
-      // This profile confines only the sandbox process; containers have their own profiles.
+      // This seccomp profile confines only the sandbox process; containers have their own profiles.
       seccomp: { profileType: 'RuntimeDefault' },
       runAsUser: asValue(context?.runAsUser),
       runAsGroup: asValue(context?.runAsGroup),

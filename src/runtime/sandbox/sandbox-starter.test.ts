@@ -84,8 +84,8 @@ describe('sandboxes with a reserved name', () => {
   );
 
   /**
-   * Makes the first RunPodSandbox call fail because the name is reserved, after `meanwhile` has
-   * run.
+   * Runs `meanwhile`, then lets the first RunPodSandbox call fail because the sandbox name is
+   * reserved.
    */
   function refuseFirst(
     harness: PodRuntimeRig,

@@ -46,7 +46,10 @@ interface CreatedSandbox {
 }
 
 const logDirectoryMode = 0o755;
-/** Maximum number of attempts that a sync skips because their sandbox names are reserved. */
+/**
+ * Maximum number of attempt numbers that a sync skips because the sandbox names with these numbers
+ * are reserved.
+ */
 const maxNameConflicts = 2;
 
 /**

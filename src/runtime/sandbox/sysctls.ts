@@ -17,7 +17,7 @@ export function dottedSysctl(name: string): string {
   return separator === '/' ? name.replace(/[./]/g, (mark) => (mark === '/' ? '.' : '/')) : name;
 }
 
-/** Sysctls that are namespaced and safe, with the first kernel version in which they are. */
+/** Safe sysctls, with the first kernel version in which each of them is namespaced. */
 const safe: readonly (readonly [name: string, since?: readonly [number, number]])[] = [
   ['kernel.shm_rmid_forced'],
   ['net.ipv4.ip_local_port_range'],

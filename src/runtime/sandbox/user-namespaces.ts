@@ -174,7 +174,9 @@ function readBlock(text: string): IdBlock {
   if (containerId !== 0) throw new Error(`root must be mapped: the first id is ${containerId}`);
   const isWhole = [hostId, length].every((id) => Number.isInteger(id) && id > 0 && id % idsPerBlock === 0);
   if (!isWhole || hostId + length > endOfIds)
-    throw new Error(`ids must be multiples of ${idsPerBlock}: ${length} from ${hostId} on`);
+    throw new Error(
+      `the range of ids must start at a multiple of ${idsPerBlock} and have a multiple of it as length: ${length} ids from ${hostId} on`,
+    );
   return { first: hostId, length };
 }
 

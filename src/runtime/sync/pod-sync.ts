@@ -38,12 +38,15 @@ import {
 
 export interface SyncPodRequest {
   readonly pod: Pod;
-  /** The observation after the previous sync of this pod. */
+  /**
+   * The pod's sandboxes and containers, as read from the runtime after the previous sync of the
+   * pod.
+   */
   readonly observed: ObservedPod;
   readonly context: PlanContext;
   /**
-   * Called with the observation and the stopped containers when the new sandbox has its network,
-   * before images are pulled. Must not throw.
+   * Called when the new sandbox has its network, before images are pulled: with the current
+   * sandboxes and containers of the pod, and the ids of stopped containers. Must not throw.
    */
   readonly sandboxReady?: ((now: ObservedPod, stopped: ReadonlySet<string>) => void) | undefined;
 }

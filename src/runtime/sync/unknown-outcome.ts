@@ -11,7 +11,10 @@ export function isNameReserved(error: unknown): boolean {
   return name >= 0 && / is (?:reserved|in use)\b/.test(error.message.slice(name));
 }
 
-/** Whether a failed call, or an earlier one, may have taken effect in the runtime. */
+/**
+ * Whether a call that failed with this error, or an earlier call for the same name, may have taken
+ * effect in the runtime.
+ */
 export function mayHaveTakenEffect(error: unknown): boolean {
   return isKind(error, 'Unavailable', 'DeadlineExceeded') || isNameReserved(error);
 }
@@ -38,7 +41,9 @@ export async function pollForResult<T>(
   }
 }
 
-/** How long a cancelled call may continue; shorter than the time that a terminating process has. */
+/**
+ * How long a cancelled call may continue; shorter than the time that the kubelet has to shut down.
+ */
 const finishGraceMs = 3_000;
 
 /**

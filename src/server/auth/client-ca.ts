@@ -188,8 +188,8 @@ const credentialId = 'authentication.kubernetes.io/credential-id';
 const uidName = '1.3.6.1.4.1.57683.2';
 
 /**
- * The cached verification result of a client certificate, valid for one bundle and until a certain
- * time.
+ * The cached verification result of a client certificate, with the CA bundle for which it is valid
+ * and the period in which it is valid.
  */
 interface VerifiedCertificate {
   readonly bundle: CaBundle;

@@ -23,7 +23,7 @@ export interface TokenReviewer {
   tokenReview(token: string, signal: AbortSignal): Promise<TokenReviewResult>;
 }
 
-/** The access of a user to the node that a SubjectAccessReview checks. */
+/** What a SubjectAccessReview checks: the access of a user to the node. */
 export interface AccessReviewSpec {
   readonly user: User;
   readonly verb: string;

@@ -156,8 +156,9 @@ interface Attached {
 }
 
 /**
- * When the process has just exited, the runtime attaches and reports success, so its output would
- * be lost. This error makes a client such as `kubectl run -i` fall back to the container log.
+ * When the process of an attach has just exited, the runtime still reports success, and the output
+ * of the process would be lost. The client gets an error instead, because a client such as `kubectl
+ * run -i` then falls back to the container log.
  */
 async function copyAttachedExit(
   session: WebSocketSession,

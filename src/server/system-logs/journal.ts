@@ -19,7 +19,7 @@ export function systemJournal(clock: Clock, program = 'journalctl'): Journal {
     async units(signal) {
       const command = { file: program, args: ['--field', '_SYSTEMD_UNIT'], clock };
       const limits = { deadlineMs: listWithinMs, maxOutputBytes: maxListBytes };
-      // When journalctl fails, the host has no journal and its services log to files.
+      // A failure of journalctl means that the host has no journal and its services log to files.
       const result = await runCommand({ ...command, ...limits }, signal).catch((error) => {
         signal.throwIfAborted();
         if (error instanceof KubelingError) return undefined;

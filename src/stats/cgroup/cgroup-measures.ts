@@ -10,7 +10,7 @@ export interface Measure {
   readonly value: number | undefined;
 }
 
-/** Reads a controller's file of the cgroup. */
+/** Reads a file of the cgroup; with cgroups v1, from the tree of the given controller. */
 type Files = (controller: string, name: string) => string | undefined;
 
 /** Ticks per second of CPU times that the kernel reports in ticks. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { type CgroupFiles, field, readCgroupUsage } from './cgroup-usage.ts';
 import { defaultInterface, hostMemory, interfacesIn } from './host-usage.ts';
 
-/** Creates cgroup files in these directories for a test. */
+/** Returns fake files of a cgroup whose memory and CPU files are in the given directories. */
 function cgroup(files: Readonly<Record<string, string>>, memory: string, cpu = memory): CgroupFiles {
   const lookIn = (directory: string) => ({ read: (name: string) => files[`${directory}/${name}`] });
   return { version: memory === cpu ? 2 : 1, memory: lookIn(memory), cpu: lookIn(cpu) };

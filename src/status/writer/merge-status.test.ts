@@ -65,7 +65,7 @@ describe('merging a pod status of the kubelet into the one in the API', () => {
     );
   });
 
-  it('replaces a disruption condition of another component only when the pod has terminated', () => {
+  it('replaces a DisruptionTarget condition set by another component only when the pod has terminated', () => {
     const theirs = { ...is('DisruptionTarget'), reason: 'EvictionByEvictionAPI' };
     const ours = { ...is('DisruptionTarget'), reason: 'TerminationByKubelet' };
     const reasonOf = ({ status }: MergedStatus) => status.conditions?.map(({ reason }) => reason);

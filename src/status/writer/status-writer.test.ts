@@ -203,8 +203,8 @@ describe('writing pod statuses to the API server', () => {
     const { api, clock, say } = await atWork(t, pod);
     say(pod, { ...running, reason: 'B' });
     await clock.advance(0);
-    // The watch still delivers a pod with the reason A, so a comparison with that pod would find
-    // nothing to write.
+    // The watch still delivers a pod with the status reason A, so a comparison with that pod would
+    // find nothing to write.
     say(pod, { ...running, reason: 'A' });
     await clock.advance(0);
     assert.deepEqual(api.verbs(), ['patch', 'patch']);
@@ -473,7 +473,7 @@ describe('StatusWriter and static pods', () => {
     assert.equal(api.pods.get('web')?.status.phase, 'Running');
   });
 
-  it('reports a mirror pod that can only show the final status of an earlier instance of its static pod', async (t) => {
+  it('reports a mirror pod whose terminal status belongs to an earlier instance of its static pod and cannot be reverted', async (t) => {
     const { api, clock, statuses, mirrors, outlived } = await atWork(t, mirror);
     mirrors.set(file.metadata.uid, mirror.metadata.uid);
     statuses.setPodStatus(file, running);

@@ -162,8 +162,8 @@ export class StatusWriter {
   }
 
   /**
-   * Reports an outdated mirror pod after a delay, because right after a start the final states of
-   * pods have not been observed.
+   * Reports an outdated mirror pod only after a delay, because right after a kubelet start the
+   * final states of pods have not been observed.
    */
   #reportOutlived({ uid, changedAtMs }: VersionedStatus, when: 'if-over' | 'always'): void {
     const { podOf, clock, outlived } = this.#deps;
@@ -290,7 +290,7 @@ function isPassing(status: PodStatus): boolean {
   );
 }
 
-/** Records how long written statuses took; its methods never throw. */
+/** Observes how long it took to write statuses; its methods never throw. */
 export interface StatusWriterObserver {
   /** Records the milliseconds from a status change until the API server has the status. */
   synced(ms: number): void;

@@ -35,7 +35,7 @@ export interface SyncJob {
 }
 
 /**
- * How the cached status agrees with the one in the API: completely, or in everything except
+ * How far the cached status equals the one in the API: completely, or in everything except
  * condition times.
  */
 export type Agreement = 'whole' | 'but-for-times';

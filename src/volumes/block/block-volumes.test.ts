@@ -121,8 +121,8 @@ describe('block volumes', () => {
     devices.log.length = 0;
     assert.equal((await volumes.map(pod, volume, signal)).state, 'existing');
     assert.deepEqual(devices.log, []);
-    // After a restart the state of the previous process is unknown, and a later pod may have the
-    // same UID.
+    // A new process maps the volume again: it does not know the state that the previous process
+    // left, and a later pod may have the same UID.
     await make().map(pod, volume, signal);
     assert.deepEqual(devices.log.splice(0), ['bind', 'pin']);
     await files.unmount(shown);
@@ -179,7 +179,7 @@ describe('block volumes', () => {
     assert.deepEqual([...devices.bound], [`${globals}/disk/other`]);
   });
 
-  it('keeps the link of a device in use and reports its path', async () => {
+  it('rejects the removal of a device in use, keeps its link, and reports the path in the error', async () => {
     const { files, clock, devices, volumes } = createEnvironment();
     await volumes.map(pod, volume, signal);
     devices.failing = 'busy';

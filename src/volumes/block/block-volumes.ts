@@ -69,7 +69,7 @@ export class BlockVolumes {
     this.#deps = deps;
   }
 
-  /** Path of the link whose device containers get. */
+  /** Path of the symbolic link to the device that containers get. */
   bindPathOf(uid: PodUid, plugin: BlockPlugin, name: string): string {
     return posix.join(this.#ofPod(uid, plugin), checkedName(name));
   }
@@ -135,8 +135,8 @@ export class BlockVolumes {
   }
 
   /**
-   * Detaches the loop device and unbinds the block device. The link is removed only after this
-   * succeeds, because it shows that the device is still to be unmapped.
+   * Detaches the loop device and unbinds the block device. The caller removes the link only after
+   * this succeeds: while the link exists, the device still has to be unmapped.
    */
   async #unmap(shown: string, signal: AbortSignal): Promise<void> {
     const { devices, clock } = this.#deps;

@@ -222,7 +222,7 @@ describe('claimed volumes', () => {
     ]);
   });
 
-  it('resolves the claim of a running pod that a previous kubelet left without a record', async () => {
+  it('resolves the claim of a running pod whose volume a previous kubelet mounted without recording it', async () => {
     const environment = new World();
     await environment.disk();
     const volumes = environment.volumes();

@@ -219,8 +219,8 @@ export type ExpansionPlan =
       readonly size: string;
       readonly bytes: bigint;
       /**
-       * Which fields of the claim's status to update: each step, only the capacity on clusters
-       * without the resize status, or none.
+       * Which updates of the claim's status are sent: `steps` for every step of the expansion,
+       * `size` for the capacity only (on clusters without the resize status), or `nothing`.
        */
       readonly reported: 'steps' | 'size' | 'nothing';
     };

@@ -7,7 +7,10 @@ import type { CsiVolume } from './csi-request.ts';
 export interface CsiAttemptsDeps {
   readonly clock: Clock;
   readonly random: Random;
-  /** Called when a driver's attach limit was reached although the reported limit was higher. */
+  /**
+   * Called when a volume was not attached because the attach limit of the driver was reached,
+   * although the driver had reported a higher limit.
+   */
   readonly limitReached: (driver: string) => void;
 }
 

@@ -208,8 +208,8 @@ export class CsiBlock {
     }
     await this.#stageAndPublish(pod, volume, signal).catch(async (error: unknown) => {
       signal.throwIfAborted();
-      // A mapped device proves that the driver confirmed the publish call; after a reboot the bound
-      // file is a regular file.
+      // While a device is mapped, its publish call is known to have succeeded. After a reboot the
+      // bound file is only a regular file, which does not count as mapped.
       const shown = posix.join(paths.device(name).dev, pod.metadata.uid);
       const isShown = (await files.kindAt(shown)) === 'other';
       if (!isUnavailable(error) || !isSame || !isShown) throw error;

@@ -70,8 +70,8 @@ export class CsiDrivers implements PluginHandler {
   }
 
   /**
-   * Returns the driver for a volume of the given origin. Throws CSI_ABSENT when it is not
-   * registered.
+   * Returns the driver for a CSI volume or, with the origin `in-tree`, for a migrated in-tree
+   * volume. Throws CSI_ABSENT when the driver is not registered.
    */
   get(name: string, origin?: 'in-tree'): CsiDriver {
     const found = this.#drivers.get(name);

@@ -54,7 +54,7 @@ describe('volume limits of CSI drivers', () => {
     assert.deepEqual(environment.asked.slice(before), ['b', 'b', 'b']);
   });
 
-  it('volume limits of registered drivers are polled immediately when a limit proves wrong', async () => {
+  it('volume limits of a registered driver are polled immediately when a failed attach shows that its limit is wrong', async () => {
     await using environment = new World();
     environment.periods = {};
     environment.updates.refreshSoon('b');

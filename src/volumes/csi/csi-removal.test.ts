@@ -26,7 +26,7 @@ describe('CSI volumes of a previous kubelet', () => {
     const spec = { attacher: driver, nodeName: 'n1', source: {} };
     environment.attachment = { spec, status: { attached: true } };
     const earlier = await mounted(environment);
-    // The first process ends before its first sweep.
+    // The first kubelet process stops before its first sweep.
     await earlier.remove(worldUid, signal);
     assert.deepEqual(environment.calls(), ['stage', 'publish', 'unpublish']);
     const later = environment.volumes();
@@ -190,7 +190,7 @@ describe('CSI volumes of a previous kubelet', () => {
     assert.deepEqual(await environment.files.names('/root/plugins/kubernetes.io/csi/d.example'), []);
   });
 
-  it('a volume stays staged while a pod without a data file has it mounted', async () => {
+  it('a volume stays staged while it is mounted in the directory of a pod whose data file is damaged', async () => {
     const environment = await staged();
     const other = '/root/pods/p/volumes/kubernetes.io~csi/pv/mount';
     const file = other.replace(/mount$/, 'vol_data.json');

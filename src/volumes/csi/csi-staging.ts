@@ -178,7 +178,8 @@ export class CsiStaging {
     const staged = paths.stagedVolume(volume.driver, volume.handle);
     const before = await readVolumeData(files, staged);
     await files.makeDirectory(staged.directory, directoryMode);
-    // A directory with a mount is not created or changed.
+    // Creates the mount directory only where nothing is mounted; a mounted directory is left
+    // unchanged.
     if ((await files.mountAt(staged.mount)) === 'none')
       await files.makeDirectory(staged.mount, directoryMode);
     await writeVolumeData(files, staged, stagedVolumeData(volume));
@@ -358,8 +359,8 @@ export class CsiStaging {
   }
 
   /**
-   * Removes the staging directory of an unknown volume, unless it is mounted, because only the
-   * volume's driver may unmount it.
+   * Removes the staging directory of a volume whose handle is unknown, unless it is mounted,
+   * because only the volume's driver may unmount it.
    */
   async #forceClean(staged: CsiVolumePaths): Promise<void> {
     const { files, reconstruction, logger } = this.#deps;

@@ -269,7 +269,8 @@ export class CsiVolumes {
       });
       if (removed === undefined) continue;
       this.#published.get(uid)?.delete(keyOf(removed));
-      // A volume that this process has not published was mounted by a previous one.
+      // A removed volume that this process has not published was mounted by a previous kubelet; it
+      // is added here so that it is unstaged too.
       this.#desired.set(uid, (this.#desired.get(uid) ?? new Map()).set(keyOf(removed), removed));
     }
     this.#attempts.forgetPod(uid);
@@ -348,7 +349,8 @@ export class CsiVolumes {
       const growing = csiExpansion({ ...this.#deps, paths: this.#paths }, pod, volume);
       if (growing !== undefined) await this.#deps.expansions.atMount(pod, growing, signal);
     } catch (error) {
-      // A pod whose volume a previous kubelet mounted does not wait for an unregistered driver.
+      // An unregistered driver does not fail the sync of a pod whose volume a previous kubelet
+      // mounted; the expansion is skipped.
       if (!isDriverMissing(error)) throw error;
     }
   }

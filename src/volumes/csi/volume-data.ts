@@ -101,7 +101,8 @@ export async function readVolumeData(
 }
 
 /**
- * Returns the data file's field for the origin of a volume, which marks a migrated in-tree volume.
+ * Returns the field of the data file that marks a migrated in-tree volume; no field for other
+ * volumes.
  */
 export function originIn(origin: VolumeData['origin']): Readonly<Record<string, string>> {
   return origin === undefined ? {} : { [originKey]: origin };

@@ -65,7 +65,7 @@ describe('a disk-backed emptyDir', () => {
     assert.equal(modeOf(join(marker, 'ready')), 0o640);
   });
 
-  it('a disk-backed emptyDir without a marker, left by a killed kubelet, is completed with its content', async () => {
+  it('a disk-backed emptyDir without a marker, left by a killed kubelet, keeps its content and gets the marker', async () => {
     mkdirSync(directory, { recursive: true, mode: 0o755 });
     mkdirSync(marker, { recursive: true, mode: 0o750 });
     writeFileSync(join(directory, 'kept'), 'x');

@@ -39,7 +39,10 @@ export class EmptyDirQuotas {
     };
   }
 
-  /** Reports at start why quotas cannot be used, instead of with the first pod. */
+  /**
+   * Reports at kubelet start why quotas cannot be used, instead of when the first emptyDir is
+   * created.
+   */
   async open(signal: AbortSignal): Promise<void> {
     const { quotas, mode, rootDir } = this.#deps;
     if (mode === 'off') return;

@@ -30,7 +30,7 @@ test('reads only the project ids of the files /etc/projects and /etc/projid', ()
   assert.deepEqual(namedProjectsOf('# a:7\nlogs:42\nvolume1048577:1048577\nodd\nbad:x\n'), [42, 1_048_577]);
 });
 
-test("reads from repquota's output the projects with files or limits", () => {
+test('reads the projects with files or limits from the output of repquota', () => {
   const report = `*** Report for project quotas on device /dev/vdb
 Block grace time: 7days; Inode grace time: 7days
                         Block limits                File limits
@@ -44,7 +44,7 @@ Project         used    soft    hard  grace    used  soft  hard  grace
   assert.deepEqual(reportedProjects(report), [0, 1_048_577, 1_073_741_999]);
 });
 
-test("reads from lsattr's output the projects of directories with any names", () => {
+test('reads the project ids of directories from the output of lsattr, whatever characters the directory names contain', () => {
   const text =
     '    0 --------------e------- /pods/a\n 4242 -------------------P-- /pods/a b  c\nlsattr: no\n';
   assert.deepEqual(

@@ -100,7 +100,8 @@ export class HostDirectoryQuotas implements DirectoryQuotas {
 
   async #listed(directories: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
     const args = ['-p', '-d', '--', ...directories.map((directory) => absoluteArgument('lsattr', directory))];
-    // A failing lsattr for one directory does not prevent the output for other directories.
+    // lsattr may fail for one directory and still print the project ids of the others, so its
+    // output is used even after a failure.
     const { stdout } = await this.#command('lsattr', args, signal);
     return listedProjects(stdout);
   }

@@ -135,7 +135,7 @@ describe('memory-backed emptyDir volumes', () => {
     assert.deepEqual(files.paths(), []);
   });
 
-  it('a memory-backed emptyDir is rejected when its path is another mount or not a directory', async () => {
+  it('a memory-backed emptyDir is rejected when another file system is mounted at its path or a path component is not a directory', async () => {
     const files = new MemoryVolumeFiles();
     await files.makeDirectory(directory, 0o777);
     files.mountForeign(directory);

@@ -33,7 +33,10 @@ interface Shown {
   readonly name: string;
   readonly source: string;
   readonly options: readonly string[];
-  /** Only with `write` may the group of the volume's files be changed. */
+  /**
+   * With `write`, the group of the volume's files may be changed; with `read` it must not be
+   * changed.
+   */
   readonly access: 'read' | 'write';
 }
 

@@ -28,7 +28,8 @@ export class MountAttempts {
     const errors = new Map(this.#known.get(uid)?.errors);
     const known = { waiting, errors };
     this.#known.set(uid, known);
-    // A cancelled attempt may end after the next attempt has started.
+    // A cancelled attempt may end after the next attempt has started, and must then not remove the
+    // record of the next attempt.
     const isNewest = () => this.#known.get(uid) === known;
     return {
       done(volume) {

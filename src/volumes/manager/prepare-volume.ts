@@ -13,8 +13,8 @@ export const markerMode = 0o750;
 export const markerFileMode = 0o640;
 export const readyFile = 'ready';
 /**
- * The number of file calls in one turn of the event loop: file calls on a tmpfs complete without
- * yielding.
+ * The number of file calls after which the work yields to the event loop, because file calls on a
+ * tmpfs complete without yielding.
  */
 const callsPerTurn = 256;
 

@@ -120,7 +120,7 @@ describe('the path types of hostPath volumes', () => {
   });
 });
 
-test('rejects an NFS server that looks like a mount option with an event, and sets up the other volumes', async () => {
+test('reports an event for an NFS server name that looks like a mount option, and sets up the other volumes', async () => {
   const files = new MemoryVolumeFiles();
   const mounts = new MemoryNetworkMounts(files);
   const deps = { podsDir: '/pods', files, mounts, clock: new VirtualClock(), random: seededRandom(1) };
@@ -135,7 +135,7 @@ test('rejects an NFS server that looks like a mount option with an event, and se
   assert.equal(await mounts.isMounted(nfs.mountPathOf(uid, 'good')), true);
 });
 
-test('creates a disk-backed emptyDir and rejects other media without memory support', async () => {
+test('creates a disk-backed emptyDir, and rejects other media if the node does not support memory-backed volumes', async () => {
   assert.deepEqual(await make({ name: 'v', emptyDir: {} }), []);
   assert.ok((await stat(join(root, 'kubelet/pods/u1/volumes/kubernetes.io~empty-dir/v'))).isDirectory());
   for (const medium of ['Memory', 'HugePages', 'HugePages-2Mi'])
@@ -391,7 +391,7 @@ test('retries a failed volume with growing back-off', async () => {
   }
 });
 
-test('does not block other volumes on a hanging one, and names its last error in the timeout', async () => {
+test("a volume whose mount hangs does not block the pod's other volumes, and the timeout event contains its last error", async () => {
   let tries = 0;
   const never = new Promise<never>(() => {});
   const claimed = {

@@ -172,8 +172,9 @@ export class VolumeManager {
 
   /**
    * Sets up all volumes that a container uses, concurrently, so that a hanging volume blocks no
-   * other. Rejects with VOLUME_UNUSABLE, or with VOLUME_ATTACH_LIMIT where waiting is useless,
-   * after an event for each failed volume: the pod starts only with all volumes.
+   * other. If any volume fails, reports an event for each failed volume and rejects with
+   * VOLUME_UNUSABLE, or with VOLUME_ATTACH_LIMIT if a retry on this node is useless: the pod starts
+   * only with all its volumes.
    */
   async prepare(pod: Pod, signal: AbortSignal): Promise<void> {
     const { uid } = pod.metadata;

@@ -118,7 +118,8 @@ export class VolumeOperations {
         },
       )
       .finally(() => this.#running.delete(path));
-    // All callers may have timed out by then, so the rejection is marked as handled.
+    // When the operation rejects, all its callers may have timed out, so the rejection is marked as
+    // handled.
     result.catch(() => {});
     const running = { name, what, controller, result };
     this.#running.set(path, running);

@@ -102,7 +102,8 @@ export class NfsVolumes {
     if (end === 'foreign') return;
     const names = end === 'ours' ? await files.names(nfsVolumes) : [];
     const found = names.map((name) => posix.join(nfsVolumes, name));
-    // Also covers volumes whose mount failed: their only trace is a back-off entry.
+    // Includes the mount paths of volumes whose mount failed: they may have no directory, only a
+    // recorded back-off.
     const tried = this.#operations.paths().filter((mountPoint) => posix.dirname(mountPoint) === nfsVolumes);
     const mountPoints = [...new Set([...found, ...tried])];
     const problems = await Promise.all(mountPoints.map((mountPoint) => this.#tryRemove(mountPoint, signal)));

@@ -15,8 +15,8 @@ const versionName = /^\.\.\d{4}(?:_\d{2}){5}\.\d+$/;
 const versionMode = 0o755;
 const mostNames = 100;
 /**
- * The number of file calls in one turn of the event loop: file calls on a tmpfs complete without
- * yielding.
+ * The number of file calls after which the work yields to the event loop, because file calls on a
+ * tmpfs complete without yielding.
  */
 const callsPerTurn = 256;
 /** The number of bytes whose writing takes about as long as one file call. */

@@ -473,7 +473,7 @@ describe('removal of payload volumes', () => {
     assert.deepEqual(files.mounts(), []);
   });
 
-  it('keeps mounts below a volume directory that are not from this node', async () => {
+  it('rejects the removal of a payload volume on which another program has mounted a file system, and keeps its content', async () => {
     const { files, world } = makeWorld();
     world.setConfigMap('cm', { a: '1' });
     const volumes = world.volumes();

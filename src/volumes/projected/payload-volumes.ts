@@ -160,8 +160,8 @@ export class PayloadVolumes {
 
   /**
    * Removes the payload volumes of a pod. Call once no container of the pod runs; also for pods of
-   * which only the UID is known. Idempotent. Rejects with VOLUME_REMOVE that names paths in use or
-   * not from this node.
+   * which only the UID is known. Idempotent. Rejects with VOLUME_REMOVE that names the paths that
+   * are in use or were not created by this node.
    */
   async remove(uid: PodUid, signal: AbortSignal): Promise<void> {
     using _held = await this.#lock.acquire(uid, signal);

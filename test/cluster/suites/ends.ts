@@ -200,7 +200,7 @@ export function endsOfPods(place: Place): void {
       await cluster.noContainersOf(name);
     });
 
-    it('applies changes of pods after a restart that happened while kubeling was down', async () => {
+    it('applies after a restart the pod changes that were made while kubeling was down', async () => {
       const { node, plane } = cluster;
       const mirrors = ['edited', 'taken', 'unmirrored'].map((name) => `${name}-${node.name}`);
       const [edited = '', taken = '', unmirrored = ''] = mirrors;

@@ -46,15 +46,16 @@ export function lostNode(place: Place): void {
       const ids = await runningIds('goes-on', mirrorName);
       await plane.kubectl('delete', 'node', node.name);
 
-      // Pods are synced while the Node is missing, and their status is published.
+      // The restart of the container shows that pods are synced and their statuses published while
+      // the Node is missing.
       const isAgain = ({ status }: Pod) => (status?.containerStatuses?.[0]?.restartCount ?? 0) > 0;
       await cluster.podIs('fails', 'restarted', isAgain);
       const isAnother = ({ metadata }: Node) => metadata?.uid !== before.metadata?.uid;
       const now = await cluster.objectIs<Node>(`/api/v1/nodes/${node.name}`, 'another', isAnother);
       await node.ready();
 
-      // If the cluster has a garbage collector, it deletes the objects that are owned by the
-      // deleted Node.
+      // If the cluster has a garbage collector, it deletes the objects owned by the deleted Node,
+      // so the kubelet must create the mirror pod again.
       const isNew = (found: Pod) => found.metadata?.uid !== mirror.metadata?.uid && isReady(found);
       if (place.lacks('controllers') === false) {
         const again = await cluster.podIs(mirrorName, 'mirrored again', isNew);

@@ -330,7 +330,8 @@ async function seesTerminal(terminal: Terminal): Promise<void> {
   const { talk } = terminal;
   // Computes a sum, because the terminal echoes the input: only the output contains the result.
   await talk.asks('test -t 0 && test -t 1 && test -t 2 && echo terminal $((40 + 2))\n', /terminal 42/);
-  // The resize must follow the connection: kubectl ignores earlier changes of the window size.
+  // Resizes only after kubectl has connected, because kubectl ignores earlier changes of the window
+  // size.
   await terminal.resize(33, 101);
   talk.say('until [ "$(stty size)" = "33 101" ]; do sleep 0.1; done; echo size $((3 + 4))\n');
   await talk.says(/size 7/);

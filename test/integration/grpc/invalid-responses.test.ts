@@ -117,7 +117,7 @@ test('fails a call whose response comes with an error status', async () => {
   await assert.rejects(the.client.version({}, forever), failsWith('NOT_FOUND', /^gone away$/));
 });
 
-test('never reports a truncated stream as complete, even if its end was already received', async () => {
+test('never reports a stream as complete when the connection is cut before all messages were read, even if its trailers had arrived', async () => {
   await using the = createHarness();
   const event = grpcFrame(ContainerEventResponse.encode({ containerId: 'x'.repeat(64 << 10) }));
   await using _peer = await http2Peer(the.other('server.sock'), (stream) =>

@@ -28,7 +28,8 @@ const chosen: Readonly<Record<string, string>> = {
 
 /**
  * Makes responses of two servers comparable: replaces each value chosen by a server with a
- * placeholder, the same one for the same value. Each chapter has its own instance.
+ * placeholder, the same one for the same value. Each sequence of requests (chapter) uses a separate
+ * instance.
  */
 export class ComparableResponses {
   readonly #names = new Map<string, string>();

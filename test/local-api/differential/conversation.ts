@@ -20,7 +20,7 @@ export interface RecordedStep {
 
 const answerWithinMs = 60_000;
 
-/** Runs the steps of a chapter against a server and records its responses. */
+/** Sends the requests of a chapter, one per step, to a server and records the responses. */
 export class Conversation implements Disposable {
   readonly #server: Server;
   readonly #namespace: string;

@@ -27,8 +27,8 @@ function compare(chapter: string, step: Step, ours: RecordedStep, theirs: Record
 }
 
 /**
- * Runs all steps of a chapter. A failed step may make later steps fail; the responses before it are
- * still compared.
+ * Sends all requests of a chapter, one per step. A failed step may make later steps fail; the
+ * responses before it are still compared.
  */
 async function converse(server: Server, chapter: Chapter): Promise<readonly RecordedStep[]> {
   using conversation = new Conversation(server, chapter.name);
@@ -61,7 +61,7 @@ describe('the embedded API responds like a recorded real API server', { timeout:
         );
       });
       for (const [at, step] of chapter.steps.entries())
-        it(`step ${at + 1} responds as recorded: ${step.what}`, () => {
+        it(`step ${at + 1} gets the recorded response: ${step.what}`, () => {
           const [ours, theirs] = [reported[at], recorded[at]];
           assert.ok(ours !== undefined && theirs !== undefined);
           compare(chapter.name, step, ours, theirs);

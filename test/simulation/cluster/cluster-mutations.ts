@@ -6,8 +6,8 @@ type PatchCall = Parameters<ApiClient['patch']>;
 
 const joined = { cluster: 'joined' } as const;
 /**
- * Options for bugs that make an operation fail forever, so that the wait for the final state ends
- * early.
+ * Options that shorten the wait for the final state: used with bugs that make an operation fail
+ * forever, so that the final state is never reached.
  */
 const impatient = { ...joined, patienceMs: 200_000 } as const;
 

@@ -59,8 +59,8 @@ function untrue(object: StoredObject, kubelet: Kubelet): readonly string[] {
 }
 
 /**
- * Compares with the runtime instead of the kubelet's own state: every container that runs in a
- * settled pod must be reported as running.
+ * Compares with the runtime instead of the kubelet's own state: every running container of a pod
+ * that is expected to reach a final state must be reported as running.
  */
 function untold({ cluster, wanted, running }: RestScene): readonly string[] {
   const uids = new Set(

@@ -15,8 +15,8 @@ export type ClusterStep =
     }
   | { readonly do: 'look-into'; readonly name: string; readonly container: ContainerSketch }
   /**
-   * Deletes the pod, by force if the grace is 0; if `next` is given, creates it after a pod of the
-   * same name is removed.
+   * Deletes the pod, by force if the grace is 0. If `next` is given, creates the pod `next` after
+   * the pod of the same name is removed.
    */
   | {
       readonly do: 'delete';

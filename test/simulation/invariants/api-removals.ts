@@ -22,7 +22,8 @@ export function apiObjectsGoLast({ runtime, report, cluster, volumes }: ClusterS
         report(rule, `${name} (${uid}) was removed and left the cgroup ${path}`);
       for (const place of volumes?.mountedFor(uid) ?? [])
         report(rule, `${name} (${uid}) was removed while ${place} was mounted`);
-      // The names in the volumes directory are read at this moment; the promise resolves later.
+      // Reads the names in the volumes directory now, before the simulation continues; only the
+      // promise resolves later.
       void machine.files.names(`${settings.rootDir}/pods/${uid}/volumes`).then((names) => {
         for (const left of names) report(rule, `${name} (${uid}) was removed and left its volume ${left}`);
       });

@@ -10,8 +10,8 @@ const rule = 'no status in the API goes back';
 /** The node never writes a pod status to the API that is older than the previous one. */
 export function statusesGoOn({ report, cluster, isDamaged, desk, nowMs }: ClusterScene): Rule {
   /**
-   * For each pod the container statuses that kubelets have computed, each with its position in
-   * their order.
+   * For each pod the container statuses that kubelets have computed, each with its positions in the
+   * order of computation.
    */
   const output = new Map<string, Map<string, number[]>>();
   const written = new Map<string, number>();

@@ -41,10 +41,7 @@ export class Ledger implements Rule {
   readonly #nowMs: () => number;
   readonly #instances = new Map<string, Instance>();
   readonly #pods = new Map<string, Instance[]>();
-  /**
-   * For each sandbox its newest container instance at the time when all its containers had been
-   * removed.
-   */
+  /** For each sandbox, the newest of its containers when all of its containers had been removed. */
   readonly #lastBefore = new Map<string, string>();
 
   constructor(nowMs: () => number) {

@@ -18,7 +18,10 @@ export function restartsWriteNothing({ report, cluster, desk }: ClusterScene): R
   };
 }
 
-/** Whether a terminated pod was edited: only the next kubelet reports this. */
+/**
+ * Whether the pod was edited after it had terminated: only the next kubelet reports the new
+ * generation in the status.
+ */
 function isEditedAtRest(object: StoredObject | undefined): boolean {
   const { phase = '', observedGeneration } = (object?.status ?? {}) as PodStatus;
   return ['Succeeded', 'Failed'].includes(phase) && observedGeneration !== object?.metadata.generation;

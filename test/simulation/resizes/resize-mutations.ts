@@ -4,8 +4,8 @@ import type { KnownBug } from '../mutations.ts';
 
 const resizing = { cluster: 'joined', resizes: 'many' } as const;
 /**
- * Options for bugs that make an operation fail forever, so that the wait for the final state ends
- * early.
+ * Options that shorten the wait for the final state: used with bugs that make an operation fail
+ * forever, so that the final state is never reached.
  */
 const impatient = { ...resizing, patienceMs: 400_000 } as const;
 

@@ -8,8 +8,8 @@ export const nodeSize: ContainerSize = { milliCpu: 4_000, mebibytes: 8 * 1024 };
 const mebibyte = 2 ** 20;
 
 /**
- * Differences of a settled pod from its last resize: it must have the resources it requests, unless
- * the resize is deferred for lack of node capacity.
+ * Differences between the resources of a pod and its last resize: a pod without pending work must
+ * have the resources it requests, unless the resize is deferred for lack of node capacity.
  */
 export function unlikeItsSize(environment: World, uid: string, sketch: PodSketch): readonly string[] {
   const status = environment.life?.kubelet.state.statuses.getPodStatus(uid as PodUid);

@@ -30,7 +30,7 @@ export interface MachinePart<T extends object> {
   readonly steps: { readonly [Method in keyof T]?: PartStep };
 }
 
-/** Deadlines of programs of the machine. */
+/** After how long hanging programs of the machine are killed. */
 const programMs = 30_000;
 const longMs = 10 * 60_000;
 const mountMs = 120_000;

@@ -31,7 +31,7 @@ export async function updateInPeace({ world, random, pass, known, until }: Peace
     await pass(random.next() * mostBetweenMs);
   }
   await shown({ world, known, until });
-  // Creates or deletes the optional object without other changes.
+  // Creates or deletes the optional ConfigMap without other changes.
   for (let times = 0; times < 2; times++) {
     volumes.take({ do: 'come-or-go' }, cluster.api);
     await shown({ world, known, until });

@@ -13,8 +13,8 @@ type Call = (request: object, options: object) => Promise<object>;
 
 export const mounting = { cluster: 'joined', volumes: 'every-kind' } as const;
 /**
- * Options for bugs that make an operation fail forever, so that the wait for the final state ends
- * early.
+ * Options that shorten the wait for the final state: used with bugs that make an operation fail
+ * forever, so that the final state is never reached.
  */
 const impatient = { ...mounting, patienceMs: 250_000 } as const;
 

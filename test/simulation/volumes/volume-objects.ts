@@ -3,7 +3,7 @@ import type { SimulatedApi } from '../../simulator/index.ts';
 import { fileNames, objectNames, type VolumeKind } from './pod-volumes.ts';
 
 const namespace = 'default';
-/** The average number of updates per deletion of the optional object. */
+/** The average number of updates of the optional ConfigMap per deletion. */
 const updatesPerAbsence = 3;
 
 /** The ConfigMaps and Secrets that pods mount as files. */

@@ -239,7 +239,7 @@ export class VolumeWorld {
   torn(uid: string): readonly string[] {
     return this.#filledOf(uid).flatMap((kind) => {
       const [a, b] = this.#texts(uid, kind);
-      // The files of a newly created optional object appear to readers one by one, so a missing
+      // The files of a newly created optional ConfigMap appear to readers one by one, so a missing
       // file is not an error.
       const isComing = kind === 'extra' && (a === undefined || b === undefined);
       return isComing || (a !== undefined && a === b) ? [] : [`${kind} says ${a} and ${b}`];

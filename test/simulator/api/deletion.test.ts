@@ -82,7 +82,7 @@ test('a finalizer blocks the removal of its object', async () => {
   assert.equal(harness.api.object(ref), undefined);
 });
 
-test('a pod whose finalizers are removed within its grace waits for its kubelet', async () => {
+test('a deleted pod whose finalizers are removed within its grace period remains until its kubelet deletes it', async () => {
   using harness = new ApiRig();
   harness.pod('a', { metadata: { finalizers: ['x/y'] } });
   harness.api.deletePod('default', 'a', 30);

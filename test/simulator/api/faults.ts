@@ -40,7 +40,7 @@ export type WatchFault =
   | { readonly kind: 'cut' }
   /** The watch fails with 410. */
   | { readonly kind: 'gone' }
-  /** The server ends the watch as after its timeout. */
+  /** The server ends the watch as it does when the timeout of the watch expires. */
   | { readonly kind: 'end' };
 
 export interface PassingApiEvent {

@@ -112,7 +112,10 @@ export class Scope implements Variables {
   }
 }
 
-/** What a shell command can access. */
+/**
+ * The arguments, the environment and the parts of the shell and the machine that a shell command
+ * can access.
+ */
 export interface CommandCall {
   /** The arguments, without the name of the command. */
   readonly args: readonly string[];

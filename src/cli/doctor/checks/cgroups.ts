@@ -58,15 +58,14 @@ async function readTree(machine: Machine, mounts: readonly CgroupMount[]): Promi
 }
 
 /**
- * What does not work while a cgroup controller is missing. If one of these controllers is missing,
- * the check fails.
+ * The cgroup controllers without which the check fails, each with what does not work without it.
  */
-const needed: Readonly<Record<string, string>> = {
+const requiredControllers: Readonly<Record<string, string>> = {
   cpu: 'CPU requests and limits',
   memory: 'memory limits',
   cpuset: 'CPU pinning',
 };
-const required: Readonly<Record<string, string>> = { pids: 'limits on processes' };
+const recommendedControllers: Readonly<Record<string, string>> = { pids: 'limits on processes' };
 
 export const cgroups: Check = {
   name: 'cgroups',
@@ -116,7 +115,10 @@ function observeControllers(found: readonly string[]): readonly Observation[] {
           ? 'boot with cgroup_enable=memory (it is off by default on the Raspberry Pi)'
           : `enable the controller ${name} in this machine's kernel or container`,
     });
-  return [...lost(needed).map(observe('fail')), ...lost(required).map(observe('warn'))];
+  return [
+    ...lost(requiredControllers).map(observe('fail')),
+    ...lost(recommendedControllers).map(observe('warn')),
+  ];
 }
 
 function observeReadOnly(mounts: readonly CgroupMount[]): readonly Observation[] {

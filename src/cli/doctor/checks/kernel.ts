@@ -1,7 +1,7 @@
 import type { Machine } from '../check.ts';
 import { type Check, type CheckTarget, isAtLeast, type Observation, ok } from '../check.ts';
 
-/** Features that kernels before a version lack, newest version first. */
+/** Kernel features, each with the first kernel version that has it, newest version first. */
 const kernelSteps: readonly { readonly before: readonly [number, number]; readonly lacks: string }[] = [
   { before: [6, 4], lacks: 'tmpfs without swap' },
   { before: [6, 3], lacks: 'pods with hostUsers: false' },

@@ -168,8 +168,8 @@ export interface PatchBody extends Pick<JsonText, 'duplicates'> {
 }
 
 /**
- * Checks whether the patch is a list or an object as its type requires; applying it checks the
- * rest.
+ * Checks that the patch is a list or an object, whichever its patch type requires; applying the
+ * patch checks the rest.
  */
 export function readPatch(kind: PatchKind, bytes: Buffer): PatchBody {
   const { value, duplicates } = withErrorPrefix('error decoding patch: ', () =>

@@ -164,7 +164,9 @@ function expect(type: number, expected: number): void {
   if (type !== expected) throw malformed(`a field has the wire type ${type} instead of ${expected}`);
 }
 
-/** Reads a message that is a single value in JSON, such as Quantity: its fields by number. */
+/**
+ * Reads the fields, by number, of a message that becomes a single value in JSON, such as Quantity.
+ */
 function parts(reader: WireReader): ReadonlyMap<number, string | number> {
   const found = new Map<number, string | number>();
   while (!reader.done) {

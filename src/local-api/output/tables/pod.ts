@@ -123,7 +123,11 @@ function terminationReason({ reason, signal, exitCode }: NonNullable<ContainerSt
   return signal !== undefined && signal !== 0 ? `Signal:${signal}` : `ExitCode:${exitCode}`;
 }
 
-/** The reason of the first container that is not running, otherwise the reason of the pod. */
+/**
+ * The status of a pod row: the reason of the first container that is not running, else of an
+ * unfinished init container, else of the pod. If the reason is Completed, the status depends on the
+ * other containers: Running, the reason of a failed one, or NotReady.
+ */
 function mainStatus(pod: Pod, stuck: string | undefined): string {
   const reasons = (pod.status?.containerStatuses ?? []).flatMap(({ state }) => {
     if ((state?.waiting?.reason ?? '') !== '') return [{ text: state?.waiting?.reason ?? '', failed: false }];

@@ -11,7 +11,7 @@ import {
   shortDuration,
 } from './column.ts';
 
-/** Creates a printer with the columns of the kind between name and age. */
+/** Creates a printer whose columns are the name, the given columns and the age. */
 function between(columns: readonly Column[], cells: (object: StoredObject) => readonly Cell[]): Printer {
   return {
     columns: [nameColumn, ...columns, ageColumn],

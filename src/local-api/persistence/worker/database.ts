@@ -15,8 +15,8 @@ import { checkFile, createFile, numberOf, openForWriting, sizeOf } from './schem
 const reservedAhead = 1_000;
 const compactBatch = 500;
 /**
- * The maximum number of rows and characters in a page, which limits the memory of both threads; a
- * single row may be larger.
+ * The maximum number of rows and characters in a page, which limits the memory of the main thread
+ * and the store thread; a single row may be larger.
  */
 const pageRows = 200;
 const pageLength = 1024 * 1024;
@@ -197,7 +197,8 @@ export class StoreDatabase {
       work();
       this.#db.exec('COMMIT');
     } catch (error) {
-      // SQLite rolls back automatically after some failures.
+      // Rolls back only an open transaction, because SQLite rolls back automatically after some
+      // failures.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
       throw error;
     }

@@ -46,8 +46,8 @@ export interface ObjectsPage {
 
 export interface LogRow extends Omit<ChangeRow, 'value'> {
   /**
-   * The last state of a deleted object; null for other changes, whose resulting object is the
-   * `before` of the next change of the object, or the current object.
+   * For a deletion, the last state of the object; null for any other change, because its resulting
+   * object is the `before` of the object's next change, or the current object.
    */
   readonly value: string | null;
   readonly before: string | null;

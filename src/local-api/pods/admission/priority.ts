@@ -11,7 +11,10 @@ interface Priority {
 
 const defaultPolicy = 'PreemptLowerPriority';
 
-/** Built-in classes, which exist also before the bootstrap controller has run. */
+/**
+ * The built-in PriorityClasses: pods may use them even before the bootstrap controller has created
+ * the objects.
+ */
 const builtIn: Readonly<Record<string, number>> = {
   'system-cluster-critical': 2_000_000_000,
   'system-node-critical': 2_000_001_000,

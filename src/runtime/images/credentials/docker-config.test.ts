@@ -83,7 +83,7 @@ describe('docker config of the node', () => {
     ]);
   });
 
-  it("searches the node's docker config in the current directory only if a current directory is given", async () => {
+  it('searches the current directory for a docker config only if a current directory is given', async () => {
     const clock = new VirtualClock();
     const { logger } = collectLogs(clock);
     const read: string[] = [];

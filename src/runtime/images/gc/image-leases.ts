@@ -22,7 +22,7 @@ export class ImageLeases {
   /** The image names that are being inspected or pulled, one entry per caller. */
   readonly #reserved = new Set<{ readonly reference: string }>();
   readonly #removing = new Map<string, Removal>();
-  /** The number of the last removal of each image, by image ID. */
+  /** The sequence number of the last removal of each image, by image ID. */
   readonly #removed = new LruMap<string, number>({ capacity: rememberedRemovals });
   #removals = 0;
 
@@ -31,7 +31,10 @@ export class ImageLeases {
     return this.#held.size;
   }
 
-  /** Returns the number of the last removal; call before the image is inspected. */
+  /**
+   * Returns the sequence number of the last removal of any image; call before the image is
+   * inspected.
+   */
   mark(): number {
     return this.#removals;
   }
@@ -79,7 +82,10 @@ export class ImageLeases {
     return this.#held.has(id);
   }
 
-  /** Whether the image was removed, so that earlier inspections of it may be outdated. */
+  /**
+   * Whether the image was removed or is being removed, so that earlier inspections of it may be
+   * outdated.
+   */
   wasRemoved(id: string): boolean {
     return this.#removing.has(id) || this.#removed.peek(id) !== undefined;
   }
@@ -101,7 +107,7 @@ export class ImageLeases {
     try {
       return await work;
     } finally {
-      // A failed removal counts as well, because it may have removed the image.
+      // A failed removal gets a number as well, because it may have removed the image.
       this.#removing.delete(id);
       this.#removed.set(id, ++this.#removals);
     }

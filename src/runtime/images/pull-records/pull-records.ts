@@ -34,7 +34,7 @@ export class PullRecords {
   readonly #deps: PullRecordsDeps;
   /** The number of pulls in flight per image. */
   readonly #inFlight = new Map<string, number>();
-  /** The intents for which the last prune found neither an image nor a pull. */
+  /** The pull intents for which the last prune found neither the image nor a running pull. */
   #idle = new Set<string>();
   /** Serializes the changes of each record file. */
   readonly #mutex = new KeyedMutex<string>();

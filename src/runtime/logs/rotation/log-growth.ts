@@ -32,7 +32,10 @@ export class LogGrowth {
     return this.#wait(this.#limits.maxBytes - bytes);
   }
 
-  /** Starts a new file after a rotation and keeps the growth rate. */
+  /**
+   * Records a rotation: the size restarts at zero, and the growth rate is kept. Returns the time
+   * until the next check.
+   */
   rotated(bytes: number, atMs: number): number {
     this.#measure(bytes, atMs);
     this.#last = { bytes: 0, atMs };

@@ -5,7 +5,7 @@ const maps = `${core}/configmaps`;
 const at = '<a.metadata.resourceVersion>';
 
 /**
- * The response of a server to a resource version that is no longer in its watch history. This
+ * Requests with a resource version that is no longer in the watch history of the server. This
  * chapter runs last, because it drops the watch history of all resources.
  */
 export const expiry = chapter('expiry', [

@@ -16,7 +16,10 @@ import { tables } from './tables.ts';
 import { watches } from './watches.ts';
 import { writes } from './writes.ts';
 
-/** All chapters of requests in their order. Objects of a chapter stay in its own namespace. */
+/**
+ * All chapters (sequences of requests) in the order in which they run. Objects of a chapter stay in
+ * its own namespace.
+ */
 export const chapters: readonly Chapter[] = [
   lists,
   watches,
