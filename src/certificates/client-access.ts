@@ -122,9 +122,9 @@ async function certificateProblem(
 }
 
 /**
- * Returns the certificate of an earlier, rotating kubelet from the store if the one of the
- * kubeconfig is expired or missing; undefined if the kubeconfig has a valid one or the store has
- * none.
+ * Returns the certificate that an earlier kubelet process with rotation has stored, if the
+ * certificate of the kubeconfig is expired or missing; undefined if the kubeconfig has a valid one
+ * or none is stored.
  */
 export async function storedCertificate(
   { user }: KubeconfigView,

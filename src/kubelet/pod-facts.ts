@@ -27,7 +27,7 @@ export class PodFacts {
     return this.#deps.pods.getPodByUid(uid);
   }
 
-  /** The pod as its worker has it; undefined once no source has the pod. */
+  /** The version of the pod that its worker runs; undefined once no source has the pod. */
   podOfWorker(uid: PodUid): Pod | undefined {
     return this.desired(uid) === undefined ? undefined : this.#deps.workers.activePod(uid)?.pod;
   }

@@ -47,7 +47,7 @@ export class RetryQueue<K extends string> {
     return this.#queue.waiting + this.#queue.inFlight;
   }
 
-  /** Schedules the key after the delay, or when its back-off expires. */
+  /** Schedules the key after the delay, or when its back-off expires if that is later. */
   add(key: K, delayMs = 0): void {
     const waitMs = this.#backoff.remainingMs(key, { nowMs: this.#deps.clock.monotonicMs() });
     this.#queue.add(key, Math.max(delayMs, waitMs));

@@ -49,7 +49,8 @@ export class CgroupParent {
   }
 
   /**
-   * Removes the cgroup and returns the cgroups below it that the fresh machine should have removed.
+   * Removes the cgroup of the fresh machine, and returns the cgroups below it that its processes
+   * have left behind.
    */
   remove(): readonly string[] {
     return this.#hierarchies.flatMap(({ directory }) => {

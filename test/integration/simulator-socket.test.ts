@@ -104,7 +104,7 @@ test('runs a pod over the socket, with its log on disk and its events', async ()
   assert.deepEqual([calls, sandboxes, containers], [0, 0, 0]);
 });
 
-test('reports injected faults and restarts over the socket as to clients in the same process', async () => {
+test('over the socket, clients observe injected faults and restarts of the runtime in the same way as clients in the same process', async () => {
   const faults = scriptedFaults({
     calls: [
       {

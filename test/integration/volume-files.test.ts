@@ -163,7 +163,7 @@ for (const { called, make, skip } of machines) {
       assert.equal((await files.readFile(join(disk, 'canary')))?.toString(), 'alive');
     });
 
-    it('mounting fails where the directory does not exist', async () => {
+    it('mounting a memory-backed volume fails if its directory does not exist', async () => {
       await using machine = await make();
       await assert.rejects(machine.files.mountMemory(join(machine.root, 'none'), undefined, signal));
     });

@@ -23,8 +23,8 @@ export interface TcpAddress {
   readonly port: number | 'any';
   readonly tls: boolean;
   /**
-   * The expected HTTP status for each request line, sent without credentials from the network of
-   * the address.
+   * The expected HTTP status of each request line, sent to the listener without credentials, by a
+   * client on the network of the listener's address.
    */
   readonly answers: Readonly<Record<string, number>>;
 }

@@ -20,7 +20,7 @@ async function editOften(node: RaceNode, everyMs: number) {
   return { first, last, started };
 }
 
-it('300 edits in 30s during a 20s grace: only the last version starts, without overlap; the others finish without a start', async () => {
+it('300 edits in 30s during a 20s grace: only the pods of the first and the last version of the manifest start, one after the other', async () => {
   await using quick = await RaceNode.start();
   const inGrace = await editOften(quick, 60);
   assert.deepEqual(inGrace.started, [inGrace.first, inGrace.last]);

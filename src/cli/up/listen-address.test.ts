@@ -15,7 +15,7 @@ test('accepts an address and a port', () => {
   assert.deepEqual(parseListen('127.0.0.1:0'), { host: '127.0.0.1', port: 0 });
 });
 
-test('rejects any other text and quotes it', () => {
+test('rejects text that is neither an address, a port nor both, and quotes it', () => {
   for (const text of ['here', 'here:80', '70000', '1.2.3.4:70000', ':80x'])
     assert.throws(() => parseListen(text), /--listen must be/, text);
 });

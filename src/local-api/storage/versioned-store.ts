@@ -29,8 +29,8 @@ export interface RestoredState {
   readonly version: number;
   readonly objects: readonly { readonly resource: ApiResource; readonly object: StoredObject }[];
   /**
-   * The latest changes without a gap, sorted. A change may omit `before` if an earlier change in
-   * the log contains that object; if no change contains it, the history up to the change is
+   * The latest changes, sorted by version, without a gap. A change may omit `before` if an earlier
+   * change in the log has the object before it; if none has it, the history up to the change is
    * dropped.
    */
   readonly log: readonly StoredChange[];

@@ -205,8 +205,8 @@ export class HeaderEncoder {
     for (let at = 0; at < plain.length; at += maxStoredBytes) {
       parts.push(...stored(plain.subarray(at, at + maxStoredBytes)));
     }
-    // An empty block makes every reader deliver the data; some readers would wait for the next
-    // block otherwise.
+    // An empty deflate block at the end of the compressed headers makes every decompressor output
+    // them; some would wait for the next block otherwise.
     return Buffer.concat([...parts, ...stored(Buffer.alloc(0))]);
   }
 }

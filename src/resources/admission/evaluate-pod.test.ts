@@ -380,7 +380,7 @@ describe('several reasons for a rejection', () => {
     assert.match(evaluated(aPod({ status: { phase: 'Pending' } }), { appArmorProblem }), /^AppArmor/);
   });
 
-  it('never rejects a restored pod, and checks only a few reasons for a pod that was admitted before', () => {
+  it('never rejects a pod that a previous kubelet process ran, and rejects a pod that this process has admitted before only for a few reasons', () => {
     assert.equal(evaluated(pod, { ...all, standing: 'restored', node: undefined }), 'admit');
     const rest = [asking({ cpu: '3900m' }, 'o')];
     const before = { standing: 'admitted-before', others: rest } as const;

@@ -79,8 +79,8 @@ export class DeviceManager implements HintProvider, PluginHandler, AsyncDisposab
   /** Allows one allocation at a time for each resource. */
   readonly #resourceLocks = new KeyedMutex<string>();
   /**
-   * Allows one admission at a time for each resource. To avoid deadlocks, a resource lock may be
-   * acquired while this lock is held, never the reverse.
+   * Allows one pod admission at a time for each resource. A pod lock is always acquired before the
+   * resource lock, never after it, which avoids deadlocks.
    */
   readonly #podLocks = new KeyedMutex<string>();
   readonly #waits: DeviceWaits;

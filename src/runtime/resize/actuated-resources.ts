@@ -64,7 +64,8 @@ export function actuatedOf(
 }
 
 /**
- * Records the allocation when the pod's cgroup was created with it, as the base of later resizes.
+ * Records the allocated resources as actuated after the cgroup of the pod was created with them;
+ * later resizes start from this record.
  */
 export function recordPodCgroup(actuated: ActuatedResources, pod: Pod): void {
   const { uid } = pod.metadata;

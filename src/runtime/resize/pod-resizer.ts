@@ -55,8 +55,8 @@ export class PodResizer {
    */
   readonly #unconfirmed = new LruMap<string, number>({ capacity: maxUnconfirmed });
   /**
-   * Containers of edited pods whose resources this process has reapplied, because it does not know
-   * the outcome of updates by a previous kubelet.
+   * Containers whose resources this process has applied again after a resize of their pod. That is
+   * necessary once, because the outcome of updates by a previous kubelet process is not known.
    */
   readonly #checked = new LruMap<string, true>({ capacity: maxUnconfirmed });
   /** Wall-clock time at which this process started, compared with the runtime's creation times. */

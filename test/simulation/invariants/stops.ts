@@ -53,8 +53,8 @@ export function hasFailed(sketch: PodSketch, { name, postStartFailed, probes }: 
   const container = [...sketch.init, ...sketch.containers].find((each) => each.name === name);
   const isBad = (type: 'liveness' | 'startup') => {
     const probe = container?.probes?.[type];
-    // An instance with a preStop hook is stopped by the next kubelet as well once the hook has
-    // begun, whatever its probes report then.
+    // Once a preStop hook has begun, the next kubelet stops the container too, even if its probes
+    // succeed again by then.
     const { badInARow, mostBadInARow } = probes[type];
     const bad = container?.preStop === undefined ? badInARow : mostBadInARow;
     return probe !== undefined && bad >= probe.failureThreshold;
