@@ -63,9 +63,9 @@ test('an invalid user namespace file fails only its own pod', async () => {
   for (const [text, says] of [
     ['{', /JSON/],
     ['{}', /one mapping of user ids/],
-    [file(0), /multiples of/],
-    [file(65_537), /multiples of/],
-    [file(4_294_901_760, 131_072), /multiples of/],
+    [file(0), /must start at a multiple of 65536/],
+    [file(65_537), /must start at a multiple of 65536/],
+    [file(4_294_901_760, 131_072), /must start at a multiple of 65536/],
     [file(65_536).replace('"containerId":0', '"containerId":1'), /mappings must be equal/],
     [file(65_536).replaceAll('"containerId":0', '"containerId":1'), /root must be mapped/],
   ] as const) {
